@@ -124,7 +124,7 @@ FUSER_MUTATIONS = (
     Mutation(
         "a broadcast that a size depends on is not guarded",
         "dialect/importers/numpy/tracing/numbers.py",
-        "        self._guard(expr, expected, loc)\n        return self._rec",
+        "        self.guard(expr, expected, loc)\n        return self._rec",
         "        self._rec.derivation.note(expr, expected)\n        return self._rec",
         ("dialect/importers/tracing/test_size_relations.py",),
     ),

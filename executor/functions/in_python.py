@@ -146,8 +146,7 @@ class PythonCalls:
             if ledger.recursion is None:
                 result = self._fn(*args, **kwargs)
             else:
-                with ledger.recursion.run():
-                    result = self._fn(*args, **kwargs)
+                result = ledger.recursion.call(self._fn, args, kwargs)
         except ProfuseError:
             raise
         except Exception as raised:

@@ -78,10 +78,11 @@ class Router:
         """Run a call without tensors of the host."""
         why = plain()
         ledger = self._ledger
-        is_plain = why is not None and self._python.is_plain(why, args, kwargs)
-        if is_plain or (ledger.recursion is not None and ledger.recursion.is_open):
+        if why is not None and self._python.is_plain(why, args, kwargs):
             args, kwargs = self._python.as_given(args, kwargs)
             return self._fn(*args, **kwargs)
+        if ledger.recursion is not None and ledger.recursion.is_open:
+            return ledger.recursion.call(self._fn, *self._python.as_given(args, kwargs))
         if ledger.sooner.left:
             verdict = ledger.sooner.find(args, kwargs)
             if verdict is not None and current() is None:

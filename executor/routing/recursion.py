@@ -1,19 +1,21 @@
 """Functions whose trace has recursed too deeply: Python runs their calls, and those within.
 
-Each call within would be traced as well, and end the same way. Between two calls of the user's
-function are four frames of ours, so that the limit of frames is raised meanwhile.
+Each call within would be traced as well, and end the same way. Between two calls of the user's function are frames of
+ours. The limit of frames is raised by as many for each such call that is open, and by no more: other recursion, which
+may go through code of C with its own stack, ends where it ends without ours.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Any
 
-_FRAMES = 5  # of a call: the user's, those that lead to it, and one of C for `__call__`
+_FRAMES = 5  # that lead from a call to the next one, one of C for `__call__` among them
 _lock = threading.Lock()
-_limits: list[int] = []  # the user's limit, once for each thread that is in such a call
+_open: dict[int, int] = {}  # calls of such functions that are open, by thread
+_limits: list[int] = []  # the user's limit, while any are
 
 
 class Recursion(threading.local):
@@ -21,21 +23,26 @@ class Recursion(threading.local):
 
     is_open = False
 
-    @contextmanager
-    def run(self) -> Iterator[None]:
+    def call(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python, and all calls of the function in it."""
-        if self.is_open:
-            yield
-            return
-        with _lock:
-            _limits.append(_limits[0] if _limits else sys.getrecursionlimit())
-            sys.setrecursionlimit(_limits[0] * _FRAMES)
-        self.is_open = True
+        was_open, self.is_open = self.is_open, True
+        _count(1)
         try:
-            yield
+            return fn(*args, **kwargs)
         finally:
-            self.is_open = False
-            with _lock:
-                limit = _limits.pop()
-                if not _limits:
-                    sys.setrecursionlimit(limit)
+            self.is_open = was_open
+            _count(-1)
+
+
+def _count(change: int) -> None:
+    """Count the calls that are open on this thread, and set the limit of frames accordingly."""
+    thread = threading.get_ident()
+    with _lock:
+        if not _limits:
+            _limits.append(sys.getrecursionlimit())
+        _open[thread] = _open.get(thread, 0) + change
+        if not _open[thread]:
+            del _open[thread]
+        sys.setrecursionlimit(_limits[0] + _FRAMES * max(_open.values(), default=0))
+        if not _open:
+            _limits.clear()

@@ -9,13 +9,13 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ....dialect.importers.numpy.tracing.trace_guards import Computed, Expr, PassedNumber, TraceGuard, text
+from ....dialect.importers.numpy.tracing.trace_guards import Computed, Expr, PassedNumber, SameObject, TraceGuard, text
 from ....dialect.ir.size_algebra import fits_64_bits
 from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, symbol
 from ...memory.offsets import Refused, size_of
 from ..leaf_values import ArrayValue, Test, Value
 from ..number_values import NumberValue
-from ..refs import Held
+from ..refs import Held, Inside, InState, Position
 from .argument_reads import SMALL
 
 # Per comparison of (a, b): the test, whether a and b are swapped, and the test's wanted answer.
@@ -46,7 +46,7 @@ class _BakedReader:
     def tests(self, guard: TraceGuard) -> list[Test]:
         """The tests of one guard."""
         expr, expected = guard.expr, guard.expected
-        last = self._leaf(expr, expected)
+        last = self._same(expr, expected) if isinstance(expr, SameObject) else self._leaf(expr, expected)
         if last is None and isinstance(expr, Computed) and expr.op in _COMPARISONS:
             field, swapped, holds = _COMPARISONS[expr.op]
             a, b = (self._size(arg) for arg in expr.args)
@@ -56,6 +56,19 @@ class _BakedReader:
         if last is None:
             raise Refused(f"a graph holds for {text(expr)} = {expected!r}, which Python works out")
         return [*self._before, last]
+
+    def _same(self, expr: SameObject, expected: bool) -> Test | None:
+        """The test of whether an argument is another array; None where it may be in another object."""
+        leaf = self._position(expr.leaf)
+        if type(expr.other) is not int:
+            return None if leaf is None else Test(("static", leaf, Held(expr.other)), int(expected))
+        other = self._position(expr.other)
+        return None if leaf is None or other is None else Test(("one", leaf, other), int(expected))
+
+    def _position(self, leaf: int) -> Position | None:
+        value = self._values[leaf]
+        ref = value.ref if isinstance(value, ArrayValue) else None
+        return ref if isinstance(ref, (int, Inside, InState)) else None
 
     def _leaf(self, expr: Expr, expected: Any) -> Test | None:
         """The test of a bool or float argument that was baked in as it is; None for others."""

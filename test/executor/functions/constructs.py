@@ -119,6 +119,18 @@ def _while() -> Program:
     return f, _array
 
 
+@row("`if x is y:` of arrays")
+def _same_array() -> Program:
+    kept = np.arange(4.0)
+
+    def f(x):
+        if x is kept:
+            return x * 2.0
+        return x + kept
+
+    return f, lambda k: (np.ones(4),)
+
+
 @row('`if x[i] < 0: raise ValueError(f"{x[i]}")`')
 def _raise() -> Program:
     def f(x):

@@ -2,7 +2,9 @@
 
 import abc
 import collections
+import contextlib
 import functools
+import os
 
 import numpy as np
 import profuse as pf
@@ -47,6 +49,39 @@ def _dispatched():
 
 def test_functions_that_dispatch_by_class():
     compared(_dispatched, [lambda s: s[0].register(s[1])(lambda value: 3.0)])
+
+
+def test_a_function_that_dispatches_by_class_itself():
+    gain = {}
+    for kind in ("plain", "jitted"):
+
+        @functools.singledispatch
+        def scaled(x, by):
+            return x * 1.0
+
+        gain[kind] = scaled
+    f = pf.jit(gain["jitted"], profiled_runs=1000)
+    for k in range(4):
+        if k == 2:
+            for dispatched in gain.values():
+                dispatched.register(np.ndarray)(lambda x, by: x * 3.0 + by)
+        np.testing.assert_array_equal(f(X, 2.0), gain["plain"](X, 2.0))
+
+
+def test_a_function_of_c_that_is_hidden_in_one_of_a_package(tmp_path):
+    class Hooked(contextlib.ContextDecorator):
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *raised):
+            pass
+
+    path = tmp_path / "file"
+    reads = Hooked()(functools.partial(os.path.getsize, path))
+    f = pf.jit(reads, profiled_runs=1000)
+    for size in (3, 5, 2):
+        path.write_bytes(b"a" * size)
+        assert f() == size
 
 
 def _method_dispatched():

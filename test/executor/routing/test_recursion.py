@@ -154,3 +154,38 @@ def test_another_thread_traces_for_itself():
         first.join(), second.join()
         np.testing.assert_array_equal(outer(np.ones(2)), [4, 4])
         np.testing.assert_array_equal(slow(np.ones(2), True), [2, 2])
+
+
+def test_other_recursion_ends_as_early_as_in_python():
+    """It may go through code of C: with a higher limit of frames its stack would overflow."""
+    depths = []
+
+    def deeper(v):
+        depths[-1] += 1
+        return v * sorted([1.0, 2.0], key=deeper)[0]
+
+    plain = lambda x: x * deeper(1.0)  # noqa: E731
+    f = pf.jit(plain)
+    for function in (plain, f, f, f):
+        depths.append(0)
+        with pytest.raises(RecursionError):
+            function(np.ones(2))
+    assert f.state().counters["python_calls"] == 3
+    assert max(depths) < depths[0] + 10  # not five times as deep
+
+
+def test_the_limit_is_that_of_the_deepest_thread():
+    from profuse.executor.routing.recursion import Recursion
+
+    recursion, limit = Recursion(), sys.getrecursionlimit()
+
+    def levels(n):
+        return recursion.call(levels, (n - 1,), {}) if n else sys.getrecursionlimit()
+
+    threads = [threading.Thread(target=levels, args=(n,)) for n in (50, 20)]
+    for thread in threads:
+        thread.start()
+    assert levels(10) >= limit + 50
+    for thread in threads:
+        thread.join()
+    assert levels(0) == sys.getrecursionlimit() == limit

@@ -23,7 +23,7 @@ from ....ops.size_lists import OfValues
 from ..tracing.current import trace_error
 from ..tracing.operators import Recording, as_value, recorder_of, wrap
 from ..tracing.recorder import Recorder
-from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber
+from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber, SameObject, TraceGuard
 from ..tracing.traced import Traced
 from ..tracing.traced_control import join_hints, own_arguments, unknown_number
 from ..tracing.traced_scalar import TracedScalar
@@ -57,6 +57,9 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
     """
     rec = recorder_of([leaf for leaf in leaves if isinstance(leaf, (Traced, TracedScalar))])
     for guard in trace.guards:
+        if isinstance(guard.expr, SameObject):
+            _check_identity(guard, leaves)
+            continue
         value = _guarded(rec, guard.expr, leaves)
         if value in rec.known:
             rec.numbers.bake(value)
@@ -65,6 +68,17 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
     operands += [as_value(rec, array) for array in trace.captured]
     outputs = inline_program(rec, trace.module.main, operands)
     return trace.out_tree.unflatten([wrap(rec, value) for value in outputs])
+
+
+def _check_identity(guard: TraceGuard, leaves: Sequence[Any]) -> None:
+    """Raise TraceError unless a guard of a graph holds for traced leaves; the outer trace has one of its own."""
+    from ..world.identities import is_same  # few graphs have such guards
+
+    expr = guard.expr
+    assert isinstance(expr, SameObject)
+    other = leaves[expr.other] if type(expr.other) is int else expr.other
+    if is_same(leaves[expr.leaf], other) is not guard.expected:
+        raise trace_error(f"a graph holds for calls in which `{guard.text}` is {guard.expected}")
 
 
 def inline_program(

@@ -74,7 +74,7 @@ def with_callees(function: types.FunctionType, loops: bool = False, branches: bo
         result, is_read = code, False
         callees = _calls_attributes(code, function)
         loops = branches or (loops and _has_loops(code))
-        if callees or loops or any(map(_has_identities, codes_in(code))):
+        if callees or loops or any(map(has_identities, codes_in(code))):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 compiled = _compiled(code, function, callees, loops, branches)
                 result, is_read = compiled or code, compiled is not None
@@ -102,12 +102,20 @@ def asks_source(code: types.CodeType) -> bool:
 
 
 def asks_identities(code: types.CodeType) -> bool:
-    """True for a code object that compares with True or False by ``is``, and asks about it."""
+    """True for a code object that compares by ``is``, and asks about it."""
     return any(IS in inner.co_names for inner in codes_in(code))
 
 
-def _has_identities(code: types.CodeType) -> bool:
-    return _IS_OP in code.co_code[::2] and any(type(x) is bool for x in code.co_consts)
+@functools.lru_cache(maxsize=4096)
+def has_identities(code: types.CodeType) -> bool:
+    """True for a code object that compares by ``is``, but with None and the like."""
+    if _IS_OP not in code.co_code[::2]:
+        return False
+    steps = itertools.pairwise(_instructions(code))
+    return any(
+        after == _IS_OP and (before != _LOAD_CONST or type(code.co_consts[arg]) is bool)
+        for (before, arg), (after, _) in steps
+    )
 
 
 def _has_loops(code: types.CodeType) -> bool:
@@ -127,6 +135,7 @@ _FREE = frozenset(number for name, number in _OPS.items() if name.endswith("_DER
 _LOAD_METHOD = _OPS.get("LOAD_METHOD", -1)
 _LOAD_ATTR = _OPS["LOAD_ATTR"]
 _LOAD_SUPER_ATTR = _OPS.get("LOAD_SUPER_ATTR", -1)  # of `super()`, since Python 3.12
+_LOAD_CONST = _OPS["LOAD_CONST"]
 _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _LOAD_NAME = _OPS["LOAD_NAME"]  # in the body of a class
 _PUSH_NULL = _OPS["PUSH_NULL"]
@@ -262,7 +271,7 @@ def _compiled(
                 loops = convert(node, branches)
             if callees:
                 node = _Callees().visit(node)
-            if any(map(_has_identities, codes_in(code))):
+            if any(map(has_identities, codes_in(code))):
                 from ..world.identities import Identities  # few functions have any
 
                 node = Identities().visit(node)

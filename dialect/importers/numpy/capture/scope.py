@@ -27,7 +27,16 @@ from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..world.opaque import Hidden, hidden_error, is_hidden
 from ..world.places import MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown
-from .method_calls import CALLEE, asks_identities, asks_source, is_unread, values_in, with_callees
+from .method_calls import (
+    CALLEE,
+    asks_identities,
+    asks_source,
+    codes_in,
+    has_identities,
+    is_unread,
+    values_in,
+    with_callees,
+)
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -198,9 +207,11 @@ class TraceScope:
         if asks_source(code):
             table.provide(SOURCE, self._source())
         if asks_identities(code):
-            from ..world.identities import is_bool  # few functions ask
+            from ..world.identities import is_same  # few functions ask
 
-            table.provide(IS, is_bool)
+            table.provide(IS, is_same)
+        elif any(map(has_identities, codes_in(code))):
+            self._rec.asks_unseen = True
         self.codes.append(code)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.

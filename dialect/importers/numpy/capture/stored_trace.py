@@ -23,7 +23,7 @@ from ....ir.symbolic import Dimension, Integer, Leaf, dim_text
 from ....trees.containers import CONTAINERS
 from ....trees.leaves import NUMBERS
 from ....trees.pytree import LEAF, TreeDef
-from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber, TraceGuard
+from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber, SameObject, TraceGuard
 from .trace import Trace
 
 _NUMBERS = {cls.__name__: cls for cls in NUMBERS}
@@ -41,7 +41,7 @@ def trace_to_json(trace: Trace) -> dict[str, Any]:
         "module": module_to_json(trace.module),
         "in_tree": tree_to_json(trace.in_tree),
         "out_tree": tree_to_json(trace.out_tree),
-        "guards": [_guard_to_json(guard) for guard in trace.guards],
+        "guards": [_guard_to_json(guard) for guard in trace.guards if not _is_of_memory(guard)],
         "kinds": [_kind_to_json(kind) for kind in trace.kinds],
         "names": list(trace.names),
         "strict": trace.strict,
@@ -149,6 +149,16 @@ def _not_plain(what: str) -> ArgumentError:
 # --- guards and kinds --------------------------------------------------------------------------
 
 
+def _is_of_memory(guard: TraceGuard) -> bool:
+    """True where an argument is not an array from outside, of which what is loaded has a copy."""
+    expr = guard.expr
+    if not isinstance(expr, SameObject) or type(expr.other) is int:
+        return False
+    if guard.expected:
+        raise ArgumentError("a graph for an argument that is an array which the function reads by name cannot be saved")
+    return True
+
+
 def _guard_to_json(guard: TraceGuard) -> list[Any]:
     loc = guard.loc
     where = None if loc is None else [loc.file, loc.line, loc.col]
@@ -166,6 +176,8 @@ def _expr_to_json(expr: Expr) -> list[Any]:
         return ["passed", expr.leaf]
     if isinstance(expr, NumberConstant):
         return ["constant", VALUE.to_json(expr.value)]
+    if isinstance(expr, SameObject):
+        return ["same", expr.leaf, expr.other]
     if not isinstance(expr, Computed):
         return ["integer", dim_text(expr, _leaf_text)]
     kinds = op_named(expr.op).attrs
@@ -179,6 +191,8 @@ def _expr_from_json(data: list[Any]) -> Expr:
         return PassedNumber(int(*rest))
     if kind == "constant":
         return NumberConstant(VALUE.from_json(*rest))
+    if kind == "same":
+        return SameObject(*map(int, rest))
     if kind == "integer":
         (integer,) = rest
         return parse_dim(integer, _leaf_from_text)

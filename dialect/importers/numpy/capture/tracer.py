@@ -19,7 +19,7 @@ from ..tracing.effect_results import output_values, outputs_of
 from ..tracing.mutation import check_writes, read_copies
 from ..tracing.operators import recorder_of, wrap
 from ..tracing.recorder import Policy, Recorder
-from ..tracing.trace_guards import TraceGuard, numbers_of
+from ..tracing.trace_guards import TraceGuard, leaves_of, numbers_of
 from ..tracing.traced import TracedArray, is_tracing
 from ..world.effects import effects_refused, labelled
 from ..world.journal import Journal
@@ -34,7 +34,7 @@ from .outer_state import state_reads
 from .scope import TraceScope
 from .trace import Trace, takes_generators
 from .traced_call import Restart, TracedCall
-from .watching import TraceWatch
+from .watching import TraceWatch, called
 
 if TYPE_CHECKING:
     from ..world.given import Containers, Given
@@ -109,9 +109,7 @@ def trace(
             if isinstance(error, TraceError):
                 # What the function assigns is no argument, which is all that calls are told by.
                 error.guards = [
-                    guard
-                    for guard in _guards(rec, call)
-                    if all(n < len(call.arguments) for n in numbers_of(guard.expr))
+                    guard for guard in _guards(rec, call) if all(n < len(call.arguments) for n in leaves_of(guard.expr))
                 ]
             elif rec.draws.has_drawn:
                 note_drawn(error)
@@ -234,7 +232,7 @@ def _record(rec: Recorder, call: TracedCall) -> _Recorded:
         rec.journal.watch(fn, "self")
         try:
             with rec.watch.on():
-                result = callee(*traced_args, **traced_kwargs)
+                result = called(callee, traced_args, traced_kwargs)
             rec.watch.check_shadows()
         except Exception as error:
             # NumPy hides why it could not store a traced value in an array.
@@ -248,6 +246,10 @@ def _record(rec: Recorder, call: TracedCall) -> _Recorded:
         recorded, outputs = _results(rec, call, result, tracers, containers)
         if rec.source is not None:
             outputs = rec.source.settled(outputs)
+        if rec.asks_unseen:
+            from ..tracing.identity import check_unseen  # few functions may have asked
+
+            check_unseen(rec)
         if rec.refused is not None:
             raise rec.refused
         replaced = set() if containers is None else containers.replaced(tracers[:count])
@@ -356,7 +358,7 @@ def trace_inline(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any], le
 
     Raises TraceError if one of ``leaves``, those of the arguments, belongs to another trace.
     """
-    return recorder_of(leaves).callee(fn)(*args, **kwargs)
+    return called(recorder_of(leaves).callee(fn), args, kwargs)
 
 
 __all__ = ["is_tracing", "trace", "trace_inline"]

@@ -35,7 +35,7 @@ from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.opaque import hidden_error, is_hidden
 from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
-from .method_calls import codes_in, values_in
+from .method_calls import codes_in, has_identities, values_in
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -67,6 +67,11 @@ _STORES = frozenset(
 )
 _ASK_REGISTRY = tuple(vars(abc)[f"_abc_{name}"] for name in ("instancecheck", "subclasscheck"))
 _ENDS = frozenset({"__exit__", "release"})
+
+
+def called(fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a traced function: what it does is the user's, also where it is a package's."""
+    return fn(*args, **kwargs)
 
 
 class TraceWatch:
@@ -198,6 +203,8 @@ class TraceWatch:
                 "return the new value as a result, and assign it outside",
             )
         self._writes = any(map(stores, codes_in(code)))
+        if any(map(has_identities, codes_in(code))):
+            self._rec.asks_unseen = True
         names = {name for inner in codes_in(code) for name in inner.co_names}
         variables, attributes = values_in(code)
         self._values = variables
@@ -345,7 +352,7 @@ def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
         if owner is _OWN and file.endswith(_BETWEEN):
             frame = frame.f_back
             continue
-        yield owner
+        yield _USERS if frame.f_code is called.__code__ else owner
         if owner in (_OWN, _USERS) or file.startswith("<frozen importlib"):
             return
         frame = frame.f_back

@@ -101,7 +101,7 @@ class Numbers:
         if expr is None:
             self.pin()
         else:
-            self._guard(expr, number, loc)
+            self.guard(expr, number, loc)
         return number
 
     def _decide(self, value: int, loc: Loc | None) -> bool:
@@ -122,7 +122,7 @@ class Numbers:
             expr, expected = sizes[ones[0]], 1
         else:
             return False
-        self._guard(expr, expected, loc)
+        self.guard(expr, expected, loc)
         return self._rec.derivation.undecided(value) != sizes
 
     def note_size(self, value: int) -> None:
@@ -140,11 +140,12 @@ class Numbers:
         for leaf, example in enumerate(self._rec.leaves):
             if isinstance(example, (np.ndarray, np.generic)):
                 for axis, size in enumerate(example.shape):
-                    self._guard(symbol(Dimension(leaf, axis)), size)
+                    self.guard(symbol(Dimension(leaf, axis)), size)
             elif type(example) in NUMBERS:
-                self._guard(passed(leaf, type(example)), example)
+                self.guard(passed(leaf, type(example)), example)
 
-    def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
+    def guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
+        """Have the graph hold for one value of an expression; ``loc``: the line that needs it."""
         if not isinstance(expr, (int, NumberConstant)) and not any(g.expr == expr for g in self.guards):
             self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
             self._rec.derivation.note(expr, expected)

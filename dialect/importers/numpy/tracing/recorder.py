@@ -118,6 +118,8 @@ class Recorder:
         self._appended = 0
         self.recorded = 0  # ops, with those of trials that have been given up
         self.inputs = [self._input(leaf) for leaf in leaves]
+        self.stand_ins: dict[int, tuple[Any, int]] = {}  # by identity, traced arrays that are inputs, and their values
+        self.asks_unseen = False  # code may have asked by ``is`` which of them are one array
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.inner_reads: list[StateRead] = []  # of graphs that have joined this one
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction

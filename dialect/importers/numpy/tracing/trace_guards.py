@@ -73,7 +73,25 @@ class Computed:
     attrs: tuple[tuple[str, Any], ...] = ()
 
 
-Expr = Union[Dim, PassedNumber, NumberConstant, Computed]
+@dataclass(frozen=True, slots=True, eq=False)
+class SameObject:
+    """True if leaf ``leaf`` is the same array as another leaf, by number, or as an array from outside."""
+
+    leaf: int
+    other: int | np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameObject) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[int, bool, int]:
+        is_leaf = type(self.other) is int
+        return self.leaf, is_leaf, self.other if is_leaf else id(self.other)  # type: ignore[return-value]
+
+
+Expr = Union[Dim, PassedNumber, NumberConstant, Computed, SameObject]
 
 
 def passed(leaf: int, kind: type) -> Expr:
@@ -98,6 +116,8 @@ def evaluate(expr: Expr, leaves: Sequence[Any]) -> Any:
         return symbolic.evaluate(expr, lambda leaf: _read(leaf, leaves))
     if isinstance(expr, PassedNumber):
         return leaves[expr.leaf]
+    if isinstance(expr, SameObject):
+        return leaves[expr.leaf] is (leaves[expr.other] if type(expr.other) is int else expr.other)
     return expr.value if isinstance(expr, NumberConstant) else expr
 
 
@@ -118,6 +138,17 @@ def numbers_of(expr: Expr) -> set[int]:
     return set()
 
 
+def leaves_of(expr: Expr) -> set[int]:
+    """The argument leaves that an expression reads anything of."""
+    if isinstance(expr, Computed):
+        return set().union(*map(leaves_of, expr.args))
+    if isinstance(expr, SameObject):
+        return {leaf for leaf in (expr.leaf, expr.other) if type(leaf) is int}
+    if isinstance(expr, Sym):
+        return {leaf.array if isinstance(leaf, Dimension) else leaf.position for leaf in expr.symbols}
+    return numbers_of(expr)
+
+
 def text(expr: Expr, names: Sequence[str] | None = None) -> str:
     """An expression in words; ``names[k]`` is how leaf ``k`` is called, ``ak`` without names."""
 
@@ -131,6 +162,9 @@ def text(expr: Expr, names: Sequence[str] | None = None) -> str:
         return name(expr.leaf)
     if isinstance(expr, NumberConstant):
         return repr(expr.value)
+    if isinstance(expr, SameObject):
+        other = name(expr.other) if type(expr.other) is int else "an array that the function reads"
+        return f"{name(expr.leaf)} is {other}"
     if not isinstance(expr, Computed):
         return dim_text(expr, name)
     args = [text(arg, names) for arg in expr.args]
@@ -184,6 +218,8 @@ class TraceGuard:
 
     def explain(self) -> str:
         """One sentence: what was baked, and where."""
+        if isinstance(self.expr, SameObject):
+            return f"the graph is for calls in which `{self.text}` is {self.expected}, as {self.loc} asks"
         baked = f"{text(self.expr, self.names)} = {self.expected!r} was baked into the graph"
         if self.loc is None:
             return baked

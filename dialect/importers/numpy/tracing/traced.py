@@ -280,6 +280,8 @@ class TracedArray(Traced, of=TensorType):
     def __init__(self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False) -> None:
         super().__init__(rec, value)
         self.storage = Storage(owner, value if is_input else None) if owner else None
+        if is_input:
+            rec.stand_ins[id(self)] = self, value
 
     def __getattr__(self, name: str) -> Any:
         exists = hasattr(np.ndarray, name) and not name.startswith("__")
