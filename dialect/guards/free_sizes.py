@@ -330,16 +330,16 @@ class SizeSolver:
 
         A table of positions has to be as long as the text of which it holds the positions: ``table[:text.shape[1]]``.
         """
-        known = []
+        candidates = []
         for a, b in comparisons(sizes):
             for name, least, floors in filter(None, (exceeded(b - a), exceeded(a - b))):
                 floor = sum(self.observed.get(root, inf) + more for root, more in floors.items())
                 new = self._with_knowledge(name, least, floors)
                 if new != name and self.observed.get(name, 0) >= max(least, floor):
-                    known.append({name: symbol(new)})
+                    candidates.append({name: symbol(new)})
         # Where both are as large, what makes the sizes equal is right.
-        known.sort(key=lambda symbols: len({substitute(size, symbols) for size in sizes}))
-        return next((symbols for each in known if (symbols := self._replace(each)) is not None), None)
+        candidates.sort(key=lambda symbols: len({substitute(size, symbols) for size in sizes}))
+        return next((symbols for each in candidates if (symbols := self._replace(each)) is not None), None)
 
     def _with_knowledge(self, name: str, least: int, floors: Mapping[str, int]) -> str:
         """The name of a symbol of which more is known; it is noted what that stood for."""

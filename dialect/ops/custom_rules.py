@@ -64,9 +64,9 @@ def key_of(rule: CustomRule) -> RuleKey:
     first = int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
     with _lock:
         number = _keys.get(rule)
-        known = None if number is None else _rules.get(number)
-        if number is not None and known is not None:
-            return RuleKey(number, known)
+        registered = None if number is None else _rules.get(number)
+        if number is not None and registered is not None:
+            return RuleKey(number, registered)
         count = _counts.get(first, 0)
         while first + count in _rules:
             count += 1
