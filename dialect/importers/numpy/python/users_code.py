@@ -12,7 +12,7 @@ from .instances import HEAP_TYPE, holds_attributes
 
 # Tests and examples of a checkout are users' code.
 _ROOT = os.path.abspath(f"{__file__}/../../../../..")
-_OWN = tuple(f"{_ROOT}/{name}/" for name in ("dialect", "executor", "lowering", "tools"))
+_OWN = tuple(f"{_ROOT}/{name}" for name in ("__init__.py", "dialect/", "executor/", "lowering/", "tools/"))
 _STANDARD = os.path.dirname(os.__file__)
 _LIBRARIES = (f"{_STANDARD}/", f"{os.path.realpath(_STANDARD)}/", *_OWN)
 _GENERATED = "<profuse: "
