@@ -398,12 +398,24 @@ class Op:
         return out
 
 
+# Modules of ops that many programs do without, loaded in this order when an op is asked for that is not there.
+_LATER = ("..ops.indexing.inplace_forms", "..ops.seldom")
+
+
+def find_op(name: str) -> type[Op] | None:
+    """The op class of a full or short name; None if there is none."""
+    op = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
+    for module in _LATER:
+        if op is not None:
+            break
+        import_module(module, __package__)
+        op = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
+    return op
+
+
 def op_named(name: str) -> type[Op]:
     """The op class of a full or short name; raises IRError."""
-    op = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
-    if op is None:
-        import_module("..ops.nn", __package__)
-        op = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
+    op = find_op(name)
     if op is None:
         raise IRError(f"unknown op {name!r}", hint="profuse-opt --list-ops prints every op")
     return op

@@ -17,7 +17,6 @@ from ..settings.fork_gate import loaded
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs, loop_bytes
 from ..settings.user_passes import registered
-from .compiler import compile_cached
 from .request import CompileRequest, CompileResult, compiler_errors
 from .timings import LINK, rest_of
 
@@ -181,6 +180,8 @@ def _pool() -> Pool:
 def compile_now(request: CompileRequest, counters: Counters, *, background: bool) -> CompileResult:
     """Compile on a worker or in this process, and wait; adds to ``counters``."""
     if not uses_workers(background):
+        from .compiler import compile_cached  # calls that find their code on disk need it not
+
         return compile_cached(request, counters)
     return _pool().compile(request, counters)
 

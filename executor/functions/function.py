@@ -24,7 +24,6 @@ from ..settings.events import log, new_counters
 from ..settings.knobs import knobs
 from ..settings.plain import is_disabled, read_knobs
 from ..tiers.choice import AnyExecutor
-from ..tiers.keyed import KeyedState
 from ..tiers.profiling import Options
 from .emission import Calls
 from .graph_source import GraphSource
@@ -33,6 +32,7 @@ from .router import Router
 
 if TYPE_CHECKING:
     from ..explain.state import DebugState, ExecutorState
+    from ..tiers.keyed import KeyedState
 
 _LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
 

@@ -13,7 +13,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ProfuseError
-from ...dialect.importers.numpy.capture.inline import example_of, inline_trace
 from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.importers.numpy.capture.tracer import trace, trace_inline
 from ...dialect.importers.numpy.python.generators import has_drawn
@@ -29,7 +28,6 @@ from ..settings.plain import debugged
 from .device_arguments import present
 from .graph_source import GraphSource, Leaves
 from .graphs import Graphs, kinds_of
-from .pickling import importable, reduced
 from .variants import Key
 
 if TYPE_CHECKING:
@@ -115,6 +113,8 @@ class NumPySource(GraphSource):
         function is called and its operations are recorded in the outer trace. So they are where
         the outer trace is one of this function: each level would be traced for each one above it.
         """
+        from ...dialect.importers.numpy.capture.inline import example_of, inline_trace  # no plain call needs it
+
         examples = [example_of(leaf) for leaf in leaves]
         if graphs.traced_by == get_ident() or any(example is None for example in examples):
             return trace_inline(self.fn, args, kwargs, leaves)
@@ -162,6 +162,8 @@ class NumPySource(GraphSource):
 
     def reduced(self, function: GraphFunction, protocol: SupportsIndex) -> str | tuple:
         """Pickle and copy like the Python function, without profiles and plans."""
+        from .pickling import reduced  # loaded by what pickles and copies
+
         return reduced(function, self, protocol)
 
     def by_name(self, function: GraphFunction) -> FunctionType | None:
@@ -171,6 +173,8 @@ class NumPySource(GraphSource):
         function itself by that name. The copy has the name ``<name>._by_name``.
         """
         if self._named is None and isinstance(self.fn, FunctionType):
+            from .pickling import importable
+
             copy = importable(self.fn, function.__module__, getattr(function, "__qualname__", ""))
             self._named = self._named or copy
         return self._named

@@ -10,15 +10,17 @@ graph op by op for as long as one of the two is off (R1.8). A spec-keyed executo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 from ...dialect.ir.program import Module
 from ..plans.plan_options import Options
 from ..settings.knobs import knobs
-from .keyed import KeyedExecutor
 from .profiling import Executor
 
-AnyExecutor = Union[Executor, KeyedExecutor]
+if TYPE_CHECKING:
+    from .keyed import KeyedExecutor
+
+AnyExecutor = Union[Executor, "KeyedExecutor"]
 
 
 def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) -> AnyExecutor:
@@ -33,6 +35,8 @@ def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) 
     if not knobs.executor_mode:
         executor = Executor(module, options, profiles=False)
     elif not knobs.profiling_mode:
+        from .keyed import KeyedExecutor  # loaded where the mode asks for it
+
         executor = KeyedExecutor(module, options, depths)
     else:
         executor = Executor(module, options)

@@ -3,7 +3,6 @@
 import hypothesis.extra.numpy as hnp
 import numpy as np
 from hypothesis import strategies as st
-from profuse.dialect import ops  # noqa: F401
 from profuse.dialect.errors import Loc
 from profuse.dialect.ir import attrs as kinds
 from profuse.dialect.ir.dtypes import DTYPES
@@ -11,6 +10,7 @@ from profuse.dialect.ir.op import OPS
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import ListType, ScalarType, TensorType
+from profuse.dialect.ops import seldom  # noqa: F401
 
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _NAMES = st.text("abcxyz_0", min_size=1, max_size=6).filter(lambda s: not s[0].isdigit())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
+import profuse.dialect.ops.seldom  # noqa: F401  (fills OPS)
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Instr, Program
 from profuse.dialect.ir.types import TENSOR, ListType

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
+import profuse.dialect.ops.seldom  # noqa: F401  (fills OPS)
 import pytest
 from profuse.dialect.analysis.alias import OUTSIDE, Aliases, forbidden
 from profuse.dialect.analysis.functional import functionalize

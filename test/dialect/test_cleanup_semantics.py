@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from profuse.dialect import ops  # noqa: F401
 from profuse.dialect.errors import ProfuseError
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Instr, Module, Program
 from profuse.dialect.ir.types import TensorType, type_of
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
+from profuse.dialect.ops import seldom  # noqa: F401
 from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.executor.interpret.evaluate import Evaluator
 

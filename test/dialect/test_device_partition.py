@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
+import profuse.dialect.ops.seldom  # noqa: F401  (fills OPS)
 import pytest
 from profuse.dialect.analysis.device_partition import DeviceGroups, GroupNode, GroupOptions
 from profuse.dialect.errors import IRError

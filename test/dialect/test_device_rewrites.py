@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401
+import profuse.dialect.ops.seldom  # noqa: F401
 import pytest
 from profuse.dialect.ir.dtypes import F16, F32
 from profuse.dialect.ir.op import op_named

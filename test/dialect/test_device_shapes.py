@@ -4,7 +4,7 @@ import copy
 import random
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401
+import profuse.dialect.ops.seldom  # noqa: F401
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -8,6 +8,7 @@ import pytest
 from profuse.dialect.ir.op import DIALECT, OPS
 from profuse.dialect.mlir.context import context
 from profuse.dialect.mlir.irdl import irdl_text
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 
 HERE = Path(__file__).parent
 # Values of one variadic field have several types here, which IRDL cannot say.

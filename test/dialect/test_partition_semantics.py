@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
+import profuse.dialect.ops.seldom  # noqa: F401  (fills OPS)
 import pytest
 from profuse.dialect.ir.dtypes import F32, I64
 from profuse.dialect.ir.op import op_named

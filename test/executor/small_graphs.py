@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from profuse.dialect import ops  # noqa: F401
 from profuse.dialect.errors import Loc
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.types import INT_SCALAR
+from profuse.dialect.ops import seldom  # noqa: F401
 
 
 def add_graph() -> Module:

@@ -1,13 +1,13 @@
 """Building programs for lowering tests, and random ones."""
 
 import numpy as np
-from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
 from profuse.dialect.errors import ShapeError
 from profuse.dialect.ir.dtypes import F32, I64
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Instr, Program
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 
 CAST = op_named("cast")
 

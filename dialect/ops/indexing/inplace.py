@@ -1,7 +1,8 @@
 """Ops that write memory: in-place arithmetic and assignment.
 
 Every op writes its first operand and returns it. In-place forms are made of the elementwise ops:
-``profuse.add_`` of ``profuse.add``, with NumPy's casting rule for an output (``same_kind``).
+``profuse.add_`` of ``profuse.add``, with NumPy's casting rule for an output (``same_kind``). They are
+declared in `inplace_forms`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import DTypeError, ShapeError
-from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.op import OPS, Attrs, Emit, Failure, Op, Rounding, attr, operand, result
+from ...ir.attrs import BOOL, I64
+from ...ir.op import Attrs, Emit, Failure, Op, Rounding, attr, operand, result
 from ...ir.types import TensorType, Type
 from ..broadcast import shape_of
-from ..elementwise.families import Binary, Compare, Elementwise, Unary
+from ..elementwise.families import Elementwise
 from ..sizes import check_sizes, tensor_type
 from .additions import AtIndices
 from .index import Index
@@ -258,42 +259,3 @@ def writable(target: Any) -> np.ndarray:
     if not isinstance(target, np.ndarray):
         raise DTypeError(f"a {type(target).__name__} cannot be written in place")
     return target
-
-
-def _make(base: type[Elementwise]) -> None:
-    """Declare the in-place form of an elementwise op."""
-    names = [f.name for f in base.operands]
-    scope: dict[str, Any] = {name: operand() for name in names}
-    scope |= {
-        "out": result(),
-        "base": base,
-        "__module__": __name__,
-        "__doc__": f"In-place form of `{base.name}`: writes ``{names[0]}``.",
-    }
-    type(f"{base.__name__}InPlace", (InPlace,), scope, name=f"{base.name}_")
-
-
-def _make_at_indices(base: type[AtIndices]) -> None:
-    """Declare the in-place form of an op that updates what `index` picks."""
-    scope: dict[str, Any] = {
-        "dst": operand(),
-        "src": operand(),
-        "indices": operand(variadic=True),
-        "out": result(),
-        "axes": attr(I64_ARRAY),
-        "base": base,
-        "__module__": __name__,
-        "__doc__": f"In-place form of `{base.name}`: writes ``dst``.",
-    }
-    type(f"{base.__name__}InPlace", (WriteAtIndices,), scope, name=f"{base.name}_")
-
-
-for _op in tuple(OPS.values()):
-    if issubclass(_op, AtIndices):
-        _make_at_indices(_op)
-    if (
-        issubclass(_op, (Unary, Binary))
-        and not issubclass(_op, Compare)
-        and not (_op.attrs or _op.aliases or _op.of_gradients or _op.of_numbers)
-    ):
-        _make(_op)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ...dataclass import dataclass
 from ...ir.attrs import DYNAMIC
-from ...ir.op import OPS, Op
+from ...ir.op import Op, op_named
 from ...ops.create import Constant, Full, Iota
 from ...ops.elementwise.families import Elementwise
 from ...ops.indexing.scatter import Copy
@@ -95,7 +95,7 @@ def of_named(*names: str) -> Callable[[Rule], Rule]:
     """Decorator: the rule of the ops of these names; goes before those of families."""
 
     def add(rule: Rule) -> Rule:
-        _BY_OP.update({OPS[f"profuse.{name}"]: rule for name in names})
+        _BY_OP.update({op_named(name): rule for name in names})
         return rule
 
     return add

@@ -9,6 +9,7 @@ from gradient_cases import CASES
 from profuse.dialect.errors import InternalError
 from profuse.dialect.ir.gradients import RULES, rule_of
 from profuse.dialect.ir.op import OPS
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 
 STEP = 1e-6
 EACH = pytest.mark.parametrize("case", CASES, ids=str)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
+import profuse.dialect.ops.seldom  # noqa: F401  (fills OPS)
 from profuse.dialect.ir.dtypes import BOOL, DTYPES, DType
 from profuse.dialect.ir.op import OPS, Op, op_named
 

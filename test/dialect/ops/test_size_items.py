@@ -1,7 +1,7 @@
 """What is asked of sizes where there is no tensor any more, and sizes by the inference of ops."""
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401
+import profuse.dialect.ops.seldom  # noqa: F401
 import pytest
 from profuse.dialect.errors import AxisError, ShapeError
 from profuse.dialect.ir.dtypes import DTYPES

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.dialect import ops  # noqa: F401
 from profuse.dialect.importers.numpy.capture.tracer import trace
 from profuse.dialect.ir.dtypes import F32
 from profuse.dialect.ir.gradient_mode import gradient_mode, gradients
 from profuse.dialect.ir.op import Op, op_named
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, ListType, TensorType
+from profuse.dialect.ops import seldom  # noqa: F401
 from profuse.dialect.trees.pytree import flatten
 from profuse.executor.arguments.argument_spec import (
     NESTING_LIMIT,

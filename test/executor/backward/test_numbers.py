@@ -13,6 +13,7 @@ from captured_programs import captured
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.ir.op import OPS
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 from profuse.dialect.ops.elementwise.binary import Hypot
 from profuse.dialect.ops.elementwise.families import Elementwise
 from profuse.dialect.ops.elementwise.powers import Pow

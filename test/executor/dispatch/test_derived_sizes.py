@@ -3,7 +3,7 @@
 import random
 from itertools import chain
 
-import profuse.dialect.ops  # noqa: F401
+import profuse.dialect.ops.seldom  # noqa: F401
 import pytest
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Instr

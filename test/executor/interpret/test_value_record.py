@@ -9,6 +9,7 @@ import pytest
 from profuse.dialect.ir.op import OPS, op_named
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 from profuse.dialect.ops.late import Late
 from profuse.dialect.ops.value_kinds import KINDS, LATE_KINDS, MAX_ITEMS, late_kind
 from profuse.dialect.pipeline.execution import run_pipeline

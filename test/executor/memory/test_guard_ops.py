@@ -6,6 +6,7 @@ import pytest
 from profuse.dialect.ir.op import OPS
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 from profuse.dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from profuse.executor.plans.plan_steps import plan_steps
 from profuse.lowering.abi import KernelABI, TensorSpec

@@ -6,6 +6,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.ir.op import OPS
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 from profuse.executor.tape import plans
 from profuse.executor.tape.operations import apply
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from mlir import ir
-from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
 from profuse.dialect.errors import Loc, LoweringError
 from profuse.dialect.ir.dtypes import BOOL, DTYPES, F32, F64, I64, U64
 from profuse.dialect.ir.op import OPS, op_named
@@ -11,6 +10,7 @@ from profuse.dialect.ir.program import Instr, Program
 from profuse.dialect.ir.size_algebra import parse_dim, sym_max
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import ScalarType, TensorType, type_of
+from profuse.dialect.ops import seldom  # noqa: F401  (fills the table of ops)
 from profuse.dialect.ops.elementwise.families import Elementwise
 from profuse.dialect.ops.indexing.slicing import ABSENT
 from profuse.lowering.linalg.ordered_folds import SCAN

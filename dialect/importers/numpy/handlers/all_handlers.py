@@ -4,8 +4,8 @@ A scope of a trace imports it, as every trace has one.
 """
 
 from .... import ops
-from . import assignment, creation, joins, linalg, methods, progressions, reductions, selection, ufuncs
+from . import assignment, creation, joins, methods, progressions, reductions, selection, ufuncs
 
-REGISTERED = (ops, assignment, creation, joins, linalg, methods, progressions, reductions, selection, ufuncs)
+REGISTERED = (ops, assignment, creation, joins, methods, progressions, reductions, selection, ufuncs)
 
 creation.enter_substitutes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,12 +15,13 @@ from ....ops.linalg.einsum import decompose_einsum, parse_subscripts
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
-from ..tracing.outputs import note_copy, note_order
+from ..tracing.outputs import note_copy, note_order, write_out
+from ..tracing.traced import Traced
 from .axes import as_array, axis_number, axis_of, axis_tuple, check_cast, dtype_like, ndim, sizes_now, zero_of
 from .joins import stack
 from .progressions import eye, iota
 from .reductions import max_, min_, sum_
-from .registry import numpy_function, refuse_parameter
+from .registry import array_method, numpy_function, refuse_parameter
 
 
 @numpy_function("dot")
@@ -33,6 +33,13 @@ def dot(a: Any, b: Any) -> Any:
     if rb <= 2:
         return _product(a, b)
     return _tensordot(a, b, ((ra - 1,), (max(rb - 2, 0),)))
+
+
+@array_method("dot")
+def _dot(self: Traced, b: Any, out: Any = None) -> Any:
+    """`ndarray.dot`."""
+    result = dot(self, b)
+    return result if out is None else write_out("ndarray.dot", out, result)
 
 
 @numpy_function("vdot")
@@ -106,7 +113,7 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     for x, y in zip((sizes_a[k] for k in of_a), (sizes_b[k] for k in of_b), strict=True):
         if x != y and None not in (x, y):  # einsum would broadcast a 1
             raise size_error(ShapeError, "shape-mismatch for sum")
-    labels = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    labels = iter(_LOWER + _LOWER.upper())
     left = [next(labels) for _ in range(ra)]
     right = [next(labels) for _ in range(rb)]
     for x, y in zip(of_a, of_b, strict=True):
@@ -115,7 +122,8 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", arrays)
 
 
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_LOWER = "abcdefghijklmnopqrstuvwxyz"
+_LETTERS = _LOWER.upper() + _LOWER
 
 
 def _with_text(operands: tuple) -> tuple:
@@ -288,6 +296,7 @@ def _squared(x: Any) -> Any:
     return op("square", x)
 
 
+@array_method("diagonal")
 @numpy_function("diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """`np.diagonal`: the two axes become one, which is the last."""
@@ -313,6 +322,13 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """`np.trace`."""
     return sum_(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+@array_method("trace")
+def _trace(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    """`ndarray.trace`."""
+    result = trace_(self, offset, axis1, axis2, dtype)
+    return result if out is None else write_out("ndarray.trace", out, result)
 
 
 @numpy_function("linalg.diagonal")

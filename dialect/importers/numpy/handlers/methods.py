@@ -1,4 +1,4 @@
-"""Methods of ndarray that are not reductions; reductions register theirs beside the function."""
+"""Methods of ndarray; those of `reductions` and `linalg` are registered there, beside the functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
 from ..tracing.traced import Traced
-from . import joins, linalg, selection
+from . import joins, selection
 from . import shape_functions as shapes
 from .axes import ndim
 from .creation import in_order, wanted_order
@@ -103,12 +103,7 @@ def transpose(self: Traced, *axes: Any) -> Any:
 
 
 # These take the arguments of the functions, and only these.
-for _name, _function in {
-    "swapaxes": shapes.swapaxes,
-    "squeeze": shapes.squeeze,
-    "repeat": joins.repeat,
-    "diagonal": linalg.diagonal,
-}.items():
+for _name, _function in {"swapaxes": shapes.swapaxes, "squeeze": shapes.squeeze, "repeat": joins.repeat}.items():
     array_method(_name)(_function)
 
 
@@ -135,26 +130,12 @@ def round_(self: Traced, decimals: Any = 0, out: Any = None) -> Any:
     return result if out is None else write_out("ndarray.round", out, result)
 
 
-@array_method("dot")
-def dot(self: Traced, b: Any, out: Any = None) -> Any:
-    """`ndarray.dot`."""
-    result = linalg.dot(self, b)
-    return result if out is None else write_out("ndarray.dot", out, result)
-
-
 @array_method("conj", "conjugate")
 def conj(self: Traced) -> Any:
     """`ndarray.conj`: a copy of complex numbers, and of those of dtypes that are not NumPy's."""
     if self.dtype.kind == "V":
         return op("copy", self)
     return op("conj", self) if self.dtype.kind == "c" else self
-
-
-@array_method("trace")
-def trace(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    """`ndarray.trace`."""
-    result = linalg.trace_(self, offset, axis1, axis2, dtype)
-    return result if out is None else write_out("ndarray.trace", out, result)
 
 
 @array_method("item")

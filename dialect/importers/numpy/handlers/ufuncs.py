@@ -10,7 +10,7 @@ import numpy as np
 
 from ....errors import ShapeError
 from ....ir.dtypes import dtype_of
-from ....ir.op import OPS
+from ....ir.op import find_op
 from ..tracing.current import trace_error, user_loc
 from ..tracing.handler_tables import COMPOSED, FUNCTIONS, METHODS, UFUNCS, function_handler
 from ..tracing.mutation import check_owner, write
@@ -118,7 +118,7 @@ COMPOSED.update(
 
 def _is_exact(name: str) -> bool:
     """True for ufuncs of which NumPy's loops give the same bits for any layout."""
-    op_class = OPS.get(f"profuse.{UFUNCS.get(name, '')}")
+    op_class = find_op(UFUNCS[name]) if name in UFUNCS else None
     return op_class is not None and op_class.exact
 
 

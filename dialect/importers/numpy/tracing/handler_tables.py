@@ -27,20 +27,26 @@ CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments
 # Asked for functions that have no handler, which few programs call: what they load is loaded then.
 LATE: list[Callable[[Any], Handler | None]] = []
 
-# Modules that few programs need. They are loaded when a trace meets what no table has.
-_SELDOM = ("applied", "histograms", "index_writes", "masked_reductions", "masked_writes")
-_loaded: list[str] = []
+# Modules that many programs do without. They are loaded in this order when a trace meets what no table has.
+_WAITING = dict.fromkeys(("linalg", "applied", "histograms", "index_writes", "masked_reductions", "masked_writes"))
+
+
+def _load_next() -> bool:
+    """Load one more of the modules, which fills the tables; False if all were loaded."""
+    for name in list(_WAITING):
+        # By name: these modules import this one.
+        importlib.import_module(f"{__package__.rpartition('.')[0]}.handlers.{name}")
+        _WAITING.pop(name, None)  # behind it: other threads wait for the same module
+        return True
+    return False
 
 
 def load_all() -> bool:
-    """Load the modules that few programs need, which fill the tables; False if all were loaded."""
-    if _loaded:
-        return False
-    _loaded.extend(_SELDOM)
-    for name in _SELDOM:
-        # By name: these modules import this one, and most traces do without them.
-        importlib.import_module(f"{__package__.rpartition('.')[0]}.handlers.{name}")
-    return True
+    """Load the modules that many programs do without; False if all were loaded."""
+    more = _load_next()
+    while _load_next():
+        pass
+    return more
 
 
 def created(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +63,7 @@ def function_handler(function: Any) -> Handler | None:
         handler = FUNCTIONS.get(function)
     except TypeError:
         return None  # unhashable: no function
-    if handler is None and load_all():
+    while handler is None and _load_next():
         handler = FUNCTIONS.get(function)
     if handler is None:
         handler = next((late for find in LATE if (late := find(function)) is not None), None)
@@ -67,4 +73,6 @@ def function_handler(function: Any) -> Handler | None:
 def method_handler(name: str) -> Handler | None:
     """The handler of a method of ndarray; None if it has none."""
     handler = METHODS.get(name)
-    return METHODS.get(name) if handler is None and load_all() else handler
+    while handler is None and _load_next():
+        handler = METHODS.get(name)
+    return handler

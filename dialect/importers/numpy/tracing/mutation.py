@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....analysis.alias import forbidden
-from ....analysis.must_alias import Accesses
 from ....errors import TraceError
-from ....ir.op import OPS, op_named
+from ....ir.op import find_op, op_named
 from ....ir.program import Instr
 from ....ir.types import TensorType
 from ....ops.control_flow.control import LOOPS
@@ -81,7 +80,7 @@ def operate(array: Traced, name: str, *others: Any) -> Traced:
     check_owner(array)
     if is_immutable(array):
         return op(name, array, *others)
-    if f"profuse.{name}_" in OPS:
+    if find_op(f"{name}_") is not None:
         op(f"{name}_", array, *others)
         return _written(array)
     return write(array, op(name, array, *others))
@@ -132,6 +131,8 @@ def check_writes(rec: Recorder) -> None:
     body = rec.program.body
     if not any(instr.op.writes for instr in body.walk()):
         return
+    from ....analysis.must_alias import Accesses  # of few graphs
+
     copied = {value: view.source for value, view in rec.layouts.copied.items()}
     accesses = Accesses(body, rec.hints.__getitem__, rec.layouts.unordered, rec.layouts.raveled, copied)
     for instr in accesses.aliases.writing():
