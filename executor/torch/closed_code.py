@@ -164,7 +164,7 @@ class ClosedCode:
         """True if all names are bound to what they were, and no hooks have come."""
         return (
             all(table.get(name, _MISSING) is value for table, name, value in self._bindings)
-            and all(cell.cell_contents is value for cell, value in self._cells)
+            and all(_content(cell) is value for cell, value in self._cells)
             and all(
                 f.__code__ is code and f.__defaults__ is defaults and _has_items(f.__kwdefaults__, named)
                 for f, code, defaults, named in self._codes
@@ -329,10 +329,9 @@ class ClosedCode:
         return value
 
     def _of_cell(self, owner: str, name: str, cell: types.CellType) -> Any:
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            raise OpenCodeError(f"{owner} reads {name}, which is not bound") from None
+        value = _content(cell)
+        if value is _MISSING:
+            raise OpenCodeError(f"{owner} reads {name}, which is not bound")
         self._cells.append((cell, value))
         return value
 
@@ -343,6 +342,14 @@ class ClosedCode:
             raise OpenCodeError(
                 f"{owner} reads {name}, a {type(value).__name__}, which may change unseen or have effects"
             )
+
+
+def _content(cell: types.CellType) -> Any:
+    """The value of a variable of another function, which may be without one by now."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
 
 
 def _is_plain(value: Any) -> bool:

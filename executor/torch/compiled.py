@@ -22,6 +22,8 @@ from .module_state import PLAIN_TENSORS, ModuleState, kept_value
 from .torch_runs import FixedExports, TorchRuns, first_line
 
 _STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
+_compiler, _is_dynamo_compiling = torch.compiler, torch.compiler.is_dynamo_compiling
+_transforms = torch._C._functorch.peek_interpreter_stack
 _MOST_SHAPES = 4096
 _MOST_EXPORTS = 64
 
@@ -69,10 +71,11 @@ def compile(
     if isinstance(model, torch.nn.Module):
         return CompiledModule(model, CompiledCalls(model, model, label, dynamic, options))
     calls = CompiledCalls(model, None, label, dynamic, options)
+    call = calls.__call__
 
     @functools.wraps(model)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        return calls(args, kwargs)
+        return call(args, kwargs)
 
     vars(compiled).update(calls=calls, **{name: getattr(calls, name) for name in METHODS})
     return compiled
@@ -129,9 +132,9 @@ class CompiledCalls:
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
-        if torch.compiler.is_dynamo_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        if _is_dynamo_compiling() or _transforms() is not None:
             return self._model(*args, **kwargs)  # within another trace of torch's
-        if torch.compiler._is_compiling_flag:
+        if _compiler._is_compiling_flag:
             with exporting:  # in which all threads are told so
                 is_traced = torch.compiler.is_compiling()
             if is_traced:

@@ -40,6 +40,8 @@ class ExportedCall:
         count: the number of inputs, those that a module holds included.
         held: the number of these.
         is_plain: results of calls without gradients are those of the graph, and nothing is written to.
+        keeps_all: no result is outside of torch's graph of gradients.
+        has_gradients: gradients of what it computes flow to an input.
     """
 
     parts: GraphParts
@@ -50,6 +52,8 @@ class ExportedCall:
     count: int
     held: int
     is_plain: bool
+    keeps_all: bool
+    has_gradients: bool
 
     def accepts(self, inputs: Sequence[Any]) -> bool:
         """True if the guards hold for inputs of the kinds that it was made for."""
@@ -59,9 +63,12 @@ class ExportedCall:
 
     def __call__(self, held: Sequence[torch.Tensor], inputs: Sequence[Any], differentiates: bool) -> list[Any]:
         """The results of a call, as torch gives them; what it writes to is written."""
+        differentiates = differentiates and self.has_gradients
         if self.is_plain:
             outputs = self.parts(held, inputs, differentiates)
-            return [_kept(x, p) for x, p in zip(outputs, self.promises, strict=True)] if differentiates else [*outputs]
+            if not differentiates or self.keeps_all:
+                return [*outputs]
+            return [_kept(x, p) for x, p in zip(outputs, self.promises, strict=True)]
         every = (*held, *inputs)
         read = list(every)
         if differentiates:  # the reverse half may need what has been written to
@@ -205,10 +212,13 @@ def traced(
         guard = " and ".join(env.produce_guards(tensors, sources, ignore_static=False)) or None
     readers = symbols(fakes)
     check_symbols(promises, readers)
-    parts = GraphParts(whole.graph, every[:held], name, source, options)
-    written = tuple([(k, after[k]) for k in whole.written])
+    reaches = [p.reaches for p in promises if p.is_own] + [after[k] or frozenset() for k in whole.written]
+    parts = GraphParts(whole.graph, every[:held], name, source, options, reaches)
+    written = tuple([(k, after[k] is not None) for k in whole.written])
     is_plain = not written and all(p.is_own and p.order is None for p in promises)
-    return ExportedCall(parts, promises, written, readers, guard, len(every), held, is_plain)
+    keeps_all = all(p.requires_grad for p in promises)
+    has_gradients = any(reaches)
+    return ExportedCall(parts, promises, written, readers, guard, len(every), held, is_plain, keeps_all, has_gradients)
 
 
 def _check_default_dtype(graph: torch.fx.GraphModule) -> None:

@@ -29,6 +29,7 @@ class GraphParts:
         name: of the function.
         source: what it is, for users.
         options: of `jit`.
+        reaches: of each output, the numbers of the inputs that its gradient flows to.
 
     Attributes:
         left: the operators that torch runs, with their places in the user's model.
@@ -43,6 +44,7 @@ class GraphParts:
         name: str,
         source: str,
         options: dict[str, Any],
+        reaches: Sequence[frozenset[int]],
     ) -> None:
         calls = [node for node in module.graph.nodes if node.op == "call_function"]
         self.left: list[tuple[str, Loc | None]] = [
@@ -58,7 +60,7 @@ class GraphParts:
         self._parts: torch.fx.GraphModule | None = None
         self._imported: list[ImportedTensors] = []
         if not self.left:
-            self._whole = ImportedTensors(read(module, name, source, len(held)), held, options)
+            self._whole = ImportedTensors(read(module, name, source, len(held)), held, options, reaches)
             self._imported = [self._whole]
             return
         if len(self.left) == len(calls):

@@ -52,7 +52,10 @@ class KnownCall:
     def results(self, args: tuple) -> Any:
         """The result of a call of the kind."""
         if self.function is not None:
-            return self.out_tree([*map(as_tensor, self.function(*args))])
+            results = self.function(*args)
+            if len(results) == 1 and type(x := results[0]) is _Tensor and x.is_contiguous():  # nothing to be made
+                return self.out_tree(results)
+            return self.out_tree([*map(as_tensor, results)])
         return self.out_tree(self.call(self.held, args, self.differentiates))
 
 
@@ -61,18 +64,18 @@ class _Latest:
 
     Args:
         call: what has served it; None = there was none.
-        grad: whether gradient mode was on.
         args: its arguments; empty = nothing is compared with it.
+
+    Attributes:
+        count: the number of arguments; 0 = nothing is compared.
+        grad: whether gradient mode was on.
+        takes: torch's check; None = it has none.
     """
 
-    def __init__(self, call: KnownCall | None, grad: bool, args: tuple) -> None:
-        self.call, self._grad, self._count = call, grad, len(args)
-        self._check = alike(args) if args else None
-
-    def takes(self, args: tuple) -> bool:
-        """True if a call is of the same kind; False = nobody has looked."""
-        check = self._check
-        return check is not None and len(args) == self._count and self._grad is _grad_mode() and check(*args)
+    def __init__(self, call: KnownCall | None, args: tuple) -> None:
+        self.call, self.grad = call, _grad_mode()
+        self.takes = alike(args) if args else None
+        self.count = len(args) if self.takes else 0
 
 
 class KnownCalls:
@@ -81,14 +84,17 @@ class KnownCalls:
     def __init__(self) -> None:
         self._calls: dict[tuple, KnownCall] = {}
         self._comparison: ObjectComparison | None = None
-        self._latest = _Latest(None, False, ())
+        self._latest = _Latest(None, ())
 
     def find(self, args: tuple) -> KnownCall | None:
         """What serves a call; None = nobody knows."""
         if not self._calls or _function_modes() or _dispatch_modes():
             return None
         latest = self._latest
-        served = latest.call if latest.takes(args) else self._of_kind(args)
+        if latest.count and latest.count == len(args) and latest.grad is _grad_mode() and latest.takes(*args):
+            served = latest.call
+        else:
+            served = self._of_kind(args)
         if (
             served is None
             or _casts("cpu")
@@ -105,7 +111,7 @@ class KnownCalls:
         served = None if kind is None else self._calls.get(kind)
         if served is not None:
             is_repeated = served is self._latest.call
-            self._latest = _Latest(served, _grad_mode(), args if is_repeated else ())
+            self._latest = _Latest(served, args if is_repeated else ())
         return served
 
     def comparison_of(self, closed: ClosedCode, state: ModuleState) -> ObjectComparison:
@@ -131,7 +137,7 @@ class KnownCalls:
             return
         if len(self._calls) >= _MOST:
             self._calls.clear()
-        self._latest = _Latest(None, False, ())
+        self._latest = _Latest(None, ())
         requires = list(map(_requires, held)) if _grad_mode() else None
         default = _default_dtype()
         function = None if differentiates or not args else entry[0].only_function()
@@ -142,7 +148,7 @@ class KnownCalls:
     def clear(self) -> None:
         """Forget all kinds."""
         self._calls.clear()
-        self._latest = _Latest(None, False, ())
+        self._latest = _Latest(None, ())
 
 
 def _kind_of(args: tuple) -> tuple | None:

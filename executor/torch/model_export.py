@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -108,7 +109,7 @@ class ModelExport:
             )
         out_tree = out[0]
         if out_tree.is_leaf():
-            return call, lambda results: results[0]
+            return call, operator.itemgetter(0)
         return call, lambda results: _pytree.tree_unflatten(results, out_tree)
 
 

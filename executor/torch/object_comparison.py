@@ -6,11 +6,11 @@ these read is the one that it was when they last held, they hold.
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import chain, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -18,30 +18,30 @@ import torch
 from ..exchange.torch_tensors import TensorMemories
 
 _MISSING = object()
-_content = operator.attrgetter("cell_contents")
-_parts = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _version: Callable[[dict], int] | None = getattr(torch._C._dynamo.guards, "dict_version", None)
 
 
 class ObjectComparison:
-    """Objects, and what they hold, each compared by identity with what was there when they were `taken`."""
+    """Objects, and what they hold, each compared by identity with what was there when they were `taken`.
+
+    Attributes:
+        are_same: the function that is True if nothing has changed since `taken`: one of straight code, for a call of
+            a small model takes no longer than the steps that a loop over few objects would have.
+    """
 
     def __init__(self) -> None:
         self._noted: dict[int, dict[str, Any]] = {}
         self._tables: list[dict[str, Any]] = []
         self._names: list[str] = []
         self._values: list[Any] = []
-        self._bound: dict[bool, tuple[list[Any], list[str], list[Any]]] = {False: ([], [], []), True: ([], [], [])}
+        self._bound: list[tuple[Any, str]] = []
         self._cells: list[types.CellType] = []
-        self._contents: list[Any] = []
         self._functions: list[types.FunctionType] = []
-        self._function_parts: list[Any] = []
         self._objects: list[Any] = []
-        self._classes: list[type] = []
         self._empty: list[Any] = []
         self._memories: list[TensorMemories] = []
         self._versions: list[int] = []
-        self._checks: list[Callable[[], bool]] = []
+        self.are_same: Callable[[], bool] = lambda: False
 
     def table(self, table: dict[str, Any]) -> None:
         """A dict has the same names, in the same order, and holds the same objects."""
@@ -49,8 +49,7 @@ class ObjectComparison:
 
     def binding(self, table: Any, name: str) -> None:
         """A dict or the names of a class hold the same object by a name, or none."""
-        for column, value in zip(self._bound[type(table) is types.MappingProxyType], (table, name, None), strict=True):
-            column.append(value)
+        self._bound.append((table, name))
 
     def cell(self, cell: types.CellType) -> None:
         """A variable of an enclosing function has the same value."""
@@ -79,41 +78,26 @@ class ObjectComparison:
         self._tables = list(self._noted.values())
         self._names = list(chain.from_iterable(self._tables))
         self._values = list(chain.from_iterable(map(dict.values, self._tables)))
-        for is_of_class, (tables, names, values) in self._bound.items():
-            values[:] = _looked_up(is_of_class, tables, names)
-        self._contents = list(map(_content, self._cells))
-        self._function_parts = list(chain.from_iterable(map(_parts, self._functions)))
-        self._classes = list(map(type, self._objects))
-        self._checks = list(self._checks_needed())
+        values: dict[str, Any] = {}
+        # The conditions in the text are told apart by numbers alone, so that models of one form have one text.
+        conditions = [condition for pair in self._conditions() for condition in _condition(values, *pair)]
+        exec(_code_of(" and ".join(conditions) or "True"), values)
+        self.are_same = values["are_same"]
         return self
 
-    def _checks_needed(self) -> Iterator[Callable[[], bool]]:
-        """What compares the parts of which there are any."""
-        if self._tables:
-            yield self._have_same_items
-        for is_of_class, (tables, names, values) in self._bound.items():
-            if tables:
-                yield partial(_hold, partial(_looked_up, is_of_class, tables, names), values)
-        if self._cells:
-            yield partial(_hold, partial(map, _content, self._cells), self._contents)
-        if self._functions:
-            yield partial(_hold, lambda: chain.from_iterable(map(_parts, self._functions)), self._function_parts)
-        if self._objects:
-            yield partial(_hold, partial(map, type, self._objects), self._classes)
-        if self._empty:
-            yield lambda: not any(self._empty)
-        for memories in self._memories:
-            yield memories.are_same
-
-    def are_same(self) -> bool:
-        """True if nothing has changed since `taken`."""
-        try:
-            for check in self._checks:  # in fewer steps than `all` takes
-                if not check():
-                    return False
-        except (RuntimeError, ValueError):  # a dict that grows meanwhile, a variable without a value
-            return False
-        return True
+    def _conditions(self) -> Iterator[tuple[str, Sequence[tuple[Any, ...]]]]:
+        """Conditions as text, each with the objects that it is about, as often as it stands."""
+        yield "{}()", [(self._have_same_items,)] if self._tables else []
+        yield (
+            "{}({}, {}) is {}",
+            [(get, name, _MISSING, get(name, _MISSING)) for table, name in self._bound for get in [_getter(table)]],
+        )
+        yield "{}.cell_contents is {}", [(cell, cell.cell_contents) for cell in self._cells]
+        for part in ("__code__", "__defaults__", "__kwdefaults__"):
+            yield f"{{}}.{part} is {{}}", [(function, getattr(function, part)) for function in self._functions]
+        yield "{}({}) is {}", [(type, value, type(value)) for value in self._objects]
+        yield "not {}", [(container,) for container in self._empty if container is not None]
+        yield "{}()", [(memories.are_same,) for memories in self._memories]
 
     def _have_same_items(self) -> bool:
         """True if all dicts have the same names, in the same order, and hold the same objects."""
@@ -129,11 +113,21 @@ class ObjectComparison:
         return True
 
 
-def _hold(values_now: Callable[[], Iterable[Any]], values: Iterable[Any]) -> bool:
-    """True if these are the same objects; there are as many of both."""
-    return all(map(operator.is_, values_now(), values))
+def _getter(table: Any) -> Callable[[str, Any], Any]:
+    """What looks names up in a dict, or in the names of a class, in Python's own way."""
+    return table.get if type(table) in (dict, types.MappingProxyType) else functools.partial(dict.get, table)
 
 
-def _looked_up(is_of_class: bool, tables: Iterable[Any], names: Iterable[str]) -> Iterable[Any]:
-    get: Any = types.MappingProxyType.get if is_of_class else dict.get
-    return map(get, tables, names, repeat(_MISSING))
+def _condition(values: dict[str, Any], form: str, objects: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+    """Conditions of one form with names for their objects, which ``values`` gets."""
+    for each in objects:
+        names = [f"x{len(values) + k}" for k in range(len(each))]
+        values.update(zip(names, each, strict=True))
+        yield form.format(*names)
+
+
+@functools.lru_cache(maxsize=64)
+def _code_of(condition: str) -> types.CodeType:
+    """A function that tells whether a condition holds; it does not where a dict grows or a variable has no value."""
+    text = f"def are_same():\n try:\n  return {condition}\n except (RuntimeError, ValueError):\n  return False\n"
+    return compile(text, "<profuse: comparison of objects>", "exec")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class ResultPromise:
         is_expanded: some of its elements share memory.
         requires_grad: it has a gradient.
         value: what it is, where it is no tensor.
+        reaches: the numbers of the inputs that its gradient flows to, which others have none of, and not one of zeros.
     """
 
     source: int | None = None
@@ -50,6 +52,7 @@ class ResultPromise:
     requires_grad: bool = False
     value: Any = None
     is_tensor: bool = True
+    reaches: frozenset[int] = frozenset()
 
     @property
     def is_own(self) -> bool:
@@ -59,10 +62,11 @@ class ResultPromise:
 
 def result_promises(
     fn: Callable[..., Sequence[Any]], inputs: Sequence[Any], needs_grad: Sequence[bool]
-) -> tuple[list[ResultPromise], list[bool], frozenset[str]]:
+) -> tuple[list[ResultPromise], list[frozenset[int] | None], frozenset[str]]:
     """The promises of a function of flat inputs, and which inputs require gradients when it has run.
 
-    The third are the names of functions of the user's that differentiate a part of it.
+    Of these it is told which inputs their gradients flow to; None = an input requires none. The third are the names of
+    functions of the user's that differentiate a part of it.
 
     Args:
         fn: the function.
@@ -84,16 +88,21 @@ def result_promises(
     with torch.set_grad_enabled(any(needs_grad)):
         results = fn(*leaves)
     own = _own_gradients([x for x in results if isinstance(x, torch.Tensor)]) if any(needs_grad) else frozenset()
+    numbers = {id(x): k for k, x in enumerate(leaves) if needs_grad[k]}
     # A leaf that requires gradients is only written to where none are noted.
     after = [
-        isinstance(x, torch.Tensor) and x.requires_grad and not needs
+        _reached(x, numbers) if isinstance(x, torch.Tensor) and x.requires_grad and not needs else None
         for x, needs in zip(leaves, needs_grad, strict=True)
     ]
     for x, layout in zip(leaves, layouts, strict=True):
         if layout is not None and layout != (tuple(x.size()), tuple(x.stride())):
             raise TraceError("an argument is given another shape in place, which a graph does not")
     owners = _owners(results, places)
-    promises = [_promise(k, results, leaves, places, owners) for k in range(len(results))]
+    promises = [
+        replace(promise, reaches=_reached(results[k], numbers)) if promise.is_own else promise
+        for k in range(len(results))
+        for promise in [_promise(k, results, leaves, places, owners)]
+    ]
     if own and any(p.requires_grad and p.is_tensor and not p.is_own for p in promises):
         # The gradient of such a result is that of the tensor whose memory it has, and of nothing in between.
         raise TraceError(f"{min(own)} is an autograd.Function, beside a result that shares memory with another tensor")
@@ -178,20 +187,31 @@ def _order(x: torch.Tensor) -> tuple[int, ...] | None:
 
 def _own_gradients(results: Sequence[torch.Tensor]) -> frozenset[str]:
     """The names of the functions of the user's that differentiate a part of the graph."""
-    seen: set[Any] = set()
-    names: set[str] = set()
-    stack = [x.grad_fn for x in results if x.grad_fn is not None]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
+    names = set()
+    for node in _nodes(results):
         name = type(node).__name__
         # Those of operators of `torch.library` stay operators of the graph, which torch runs with their gradients.
         if isinstance(node, BackwardCFunction) and not name.startswith("GeneratedBackwardFor_"):
             names.add(name.removesuffix("Backward"))
-        stack += [following for following, _ in node.next_functions if following is not None]
     return frozenset(names)
+
+
+def _reached(result: torch.Tensor, numbers: Mapping[int, int]) -> frozenset[int]:
+    """The numbers of the leaves, by their identities, that the gradient of a result flows to."""
+    leaves = (getattr(node, "variable", None) for node in _nodes([result]))
+    return frozenset({numbers[id(x)] for x in leaves if id(x) in numbers})
+
+
+def _nodes(results: Sequence[torch.Tensor]) -> set[Any]:
+    """The nodes of torch's graph behind tensors."""
+    seen: set[Any] = set()
+    stack = [x.grad_fn for x in results if x.grad_fn is not None]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += [following for following, _ in node.next_functions if following is not None]
+    return seen
 
 
 def evaluated(size: Any, values: dict[Any, int]) -> Any:

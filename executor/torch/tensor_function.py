@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
 
-from ...dialect.autodiff.pullback import Forward, Pullback, backward, pulled_through
+from ...dialect.autodiff.pullback import Forward, backward, pulled_through
 from ...dialect.importers.foreign.foreign_graph import ForeignGraph
 from ...dialect.importers.foreign.fx.fx_sizes import FX
 from ...dialect.importers.foreign.imported_function import ImportedFunction
@@ -18,6 +19,7 @@ from ..settings.dynamo import tell_dynamo, unseen_by_dynamo
 from ..settings.knobs import knobs
 
 _Tensor = torch.Tensor
+_transforms, _grad_mode = torch._C._functorch.peek_interpreter_stack, torch.is_grad_enabled
 
 
 class TensorFunction:
@@ -27,34 +29,53 @@ class TensorFunction:
         fn: a function of arrays, each argument and each leaf of the result one array.
         name: in messages and in IR.
         options: of `jit`.
+        reaches: of each result, the numbers of the arguments that its gradient flows to; None = that may be all. The
+            others have no gradient, which is not the same to an optimiser as one of zeros.
     """
 
-    def __init__(self, fn: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str,
+        options: dict[str, Any],
+        reaches: Sequence[frozenset[int]] | None = None,
+    ) -> None:
         tell_dynamo()
-        self.fn, self.name, self.options = fn, name, options
-        self._forward: dict[tuple[int, ...], GraphFunction] = {}
+        self.fn, self.name, self.options, self._reaches = fn, name, options, reaches
+        self._forward: dict[tuple[bool, ...], tuple[tuple[int, ...], GraphFunction]] = {}
         self._reverse: dict[tuple, TensorFunction] = {}
-        self._pull: GraphFunction | None = None
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """The results for tensors, with nodes in torch's graph."""
-        return DifferentiableCall.apply(self, *tensors)
+        return (_apply if _transforms() is None else DifferentiableCall.apply)(self, *tensors)
 
-    def forward(self, wrt: tuple[int, ...]) -> GraphFunction:
-        """The forward half, with what the pullback by these arguments needs."""
-        function = self._forward.get(wrt)
-        if function is None:
-            half = Forward(self.fn, wrt, knobs.activation_budget, borrows=True)
-            function = jit(half, name=f"{self.name}_forward", unsupported="raise", **self.options)
-            self._forward[wrt] = function
-        return function
+    def forward(self, needs: tuple[bool, ...]) -> tuple[tuple[int, ...], GraphFunction]:
+        """The forward half, with what the pullback by those arguments needs that have gradients.
 
-    @property
+        Args:
+            needs: of this function, which has none, and of each argument: whether it has gradients.
+
+        Returns the numbers of these arguments, and the half.
+        """
+        half = self._forward.get(needs)
+        if half is None:
+            wrt = tuple([k for k, need in enumerate(needs[1:]) if need and self.reached(k)])
+            forward = Forward(self.fn, wrt, knobs.activation_budget, borrows=True)
+            function = jit(forward, name=f"{self.name}_forward", unsupported="raise", **self.options)
+            half = self._forward[needs] = wrt, function
+        return half
+
+    def reached(self, argument: int, results: Sequence[int] | None = None) -> bool:
+        """True if gradients of some results flow to an argument; None = of all results."""
+        if self._reaches is None:
+            return True
+        reaches = self._reaches if results is None else [self._reaches[k] for k in results]
+        return any(argument in each for each in reaches)
+
+    @functools.cached_property
     def pull(self) -> GraphFunction:
         """The reverse half."""
-        if self._pull is None:
-            self._pull = jit(backward, name=f"{self.name}_backward", unsupported="raise", **self.options)
-        return self._pull
+        return jit(backward, name=f"{self.name}_backward", unsupported="raise", **self.options)
 
     def reverse(self, count: int, wrt: tuple[int, ...], outputs: tuple[int, ...], results: int) -> TensorFunction:
         """The gradients as a function of the arguments and of the gradients of results, to be differentiated again.
@@ -72,7 +93,7 @@ class TensorFunction:
 
     def functions(self) -> list[GraphFunction]:
         """The jitted functions that there are."""
-        own = list(self._forward.values()) + ([] if self._pull is None else [self._pull])
+        own = [function for _, function in self._forward.values()] + ([self.pull] if "pull" in self.__dict__ else [])
         return own + [f for reverse in self._reverse.values() for f in reverse.functions()]
 
 
@@ -99,15 +120,13 @@ class DifferentiableCall(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, function: TensorFunction, *tensors: torch.Tensor) -> Any:
         # torch has switched gradient mode off: tensors that require gradients are plain data, here and below.
-        wrt = tuple([k for k, x in enumerate(tensors) if isinstance(x, _Tensor) and x.requires_grad])
-        result, saved, token = function.forward(wrt)(*tensors)
-        results = tuple([as_tensor(x) for x in result])
-        ctx.function, ctx.token, ctx.wrt, ctx.saved = function, token, wrt, saved
-        ctx.inputs, ctx.results = tensors, len(results)
-        ctx.versions = [*map(_version, tensors)]
+        wrt, half = function.forward(ctx.needs_input_grad)
+        result, saved, token = half(*tensors)
+        results = tuple([x if type(x) is _Tensor and x.is_contiguous() else as_tensor(x) for x in result])
+        versions = [x._version if isinstance(x, _Tensor) else 0 for x in tensors]
+        likes = [(x.shape, x.dtype) for x in results] if len(results) > 1 else ()
+        ctx.call = function, token, wrt, saved, tensors, versions, likes
         ctx.save_for_backward(*[results[~k] if k < 0 else tensors[k] for k in token.borrowed])
-        if len(results) > 1:
-            ctx.likes = [(x.shape, x.dtype) for x in results]
         if len(token.floats) < len(results):
             ctx.mark_non_differentiable(*[x for k, x in enumerate(results) if k not in token.floats])
         ctx.set_materialize_grads(False)
@@ -117,26 +136,33 @@ class DifferentiableCall(torch.autograd.Function):
     @unseen_by_dynamo  # where a function that Dynamo runs calls for gradients, it would trace this package
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         defined = tuple([k for k, g in enumerate(gradients) if g is not None])
-        results: Sequence[Any] = ()
-        if defined and torch.is_grad_enabled():
-            for x, version in zip(ctx.inputs, ctx.versions, strict=True):
-                if _version(x) != version:
+        function, token, wrt, saved, inputs, versions, likes = ctx.call
+        by_input: list[Any] = [None] * (len(inputs) + 1)  # the first is that of the function
+        if not defined:
+            return tuple(by_input)
+        if _grad_mode():
+            for x, version in zip(inputs, versions, strict=True):
+                if isinstance(x, _Tensor) and x._version != version:
                     raise RuntimeError(
                         "a tensor that is needed for a gradient of a gradient has been modified by an inplace operation"
                     )
-            reverse = ctx.function.reverse(len(ctx.inputs), ctx.wrt, defined, ctx.results)
-            results = reverse.apply((*ctx.inputs, *(gradients[k] for k in defined)))
-        elif defined:
-            token: Pullback = ctx.token
+            reverse = function.reverse(len(inputs), wrt, defined, len(gradients))
+            results = reverse.apply((*inputs, *(gradients[k] for k in defined)))
+        else:
             pairs = [
-                torch.zeros(ctx.likes[k][0], dtype=ctx.likes[k][1]) if gradients[k] is None else gradients[k]
+                torch.zeros(likes[k][0], dtype=likes[k][1]) if gradients[k] is None else gradients[k]
                 for k in token.floats
             ]
-            results = ctx.function.pull(token, [*ctx.saved, *ctx.saved_tensors], pairs)
-        by_input: list[Any] = [None] * (len(ctx.inputs) + 1)  # the first is that of the function
-        for k, x in zip(ctx.wrt, results, strict=False):
-            by_input[k + 1] = as_tensor(x)
+            results = function.pull(token, [*saved, *ctx.saved_tensors], pairs)
+        for k, x in zip(wrt, results, strict=True):
+            if len(defined) < len(gradients) and not function.reached(k, defined):
+                continue
+            by_input[k + 1] = x if type(x) is _Tensor and x.is_contiguous() else as_tensor(x)
         return tuple(by_input)
+
+
+# torch's own `apply` in Python takes a look at each argument for transforms, of which there are none here.
+_apply = super(torch.autograd.Function, DifferentiableCall).apply
 
 
 def as_tensor(x: Any) -> torch.Tensor:
@@ -150,10 +176,6 @@ def detached(x: Any) -> Any:
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
-def _version(x: Any) -> int:
-    return x._version if isinstance(x, _Tensor) else 0
-
-
 class ImportedTensors:
     """An imported graph as a function of tensors, of which the first are held by a module.
 
@@ -161,6 +183,7 @@ class ImportedTensors:
         graph: the graph.
         held: the tensors of the module that are its first inputs.
         options: of `jit`.
+        reaches: as of `TensorFunction`.
 
     Attributes:
         plain: the function of calls that nothing is differentiated of, which has captured what the module holds; None
@@ -169,9 +192,15 @@ class ImportedTensors:
     Raises TraceError where operators of the graph are not supported.
     """
 
-    def __init__(self, graph: ForeignGraph, held: Sequence[torch.Tensor], options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        graph: ForeignGraph,
+        held: Sequence[torch.Tensor],
+        options: dict[str, Any],
+        reaches: Sequence[frozenset[int]] | None = None,
+    ) -> None:
         self._graph, self._held, self._options = graph, held, options
-        self.function = TensorFunction(ImportedFunction(graph, FX, single=False), graph.name, options)
+        self.function = TensorFunction(ImportedFunction(graph, FX, single=False), graph.name, options, reaches)
         self.plain: GraphFunction | None = None
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:

@@ -173,3 +173,17 @@ def test_modules_of_torch_are_closed():
     modules = [nn.LSTM(3, 3), nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3), nn.MultiheadAttention(8, 2)]
     for module in (*modules, nn.TransformerEncoderLayer(8, 2)) if EVERY_CASE else modules[1:]:
         assert ClosedCode(nn.Sequential(module, nn.Dropout(0.5))).is_current()
+
+
+def test_a_variable_that_is_gone_is_the_error_of_python():
+    factor = 2.0
+
+    def scaled(x):
+        return x * factor  # noqa: F821
+
+    compiled = pf.torch.compile(scaled, strategy=[("static", 0)])
+    for _ in range(3):
+        torch.testing.assert_close(compiled(torch.ones(2)), torch.full((2,), 2.0))
+    del factor
+    with pytest.raises(NameError, match="factor"):
+        compiled(torch.ones(2))

@@ -12,6 +12,7 @@ from ..aten_table import aten, refuse
 from ..dimensions import each
 from ..promotion import BOOL, category
 from ..tensors.join_operators import padded
+from ..tensors.product_operators import of_one_dtype
 
 
 def _checked(x: Any, name: str) -> None:
@@ -32,6 +33,7 @@ def convolution(
     groups: int,
     *flags: bool,
 ) -> Any:
+    of_one_dtype("convolution", input, weight, bias)
     count = weight.ndim - 2
     strides, pads, steps = (each(v, count) for v in (stride, padding, dilation))
     if transposed:

@@ -14,8 +14,16 @@ from .binary_operators import add, mul
 from .reduction_operators import sum_
 
 
+def of_one_dtype(name: str, *operands: Any) -> None:
+    """Raise TraceError for operands of two dtypes, an error of torch's kernels of which its shapes do not tell."""
+    dtypes = {x.dtype: None for x in operands if x is not None}
+    if len(dtypes) > 1:
+        raise refuse(name, f"on {' and '.join(map(str, dtypes))}")
+
+
 def product(a: Any, b: Any) -> Any:
-    """``a @ b`` in the dtype of ``a``; sums of f16 and bf16 are made in f32."""
+    """``a @ b`` in the dtype of both; sums of f16 and bf16 are made in f32."""
+    of_one_dtype("matmul", a, b)
     dtype = a.dtype
     if dtype == BOOL:
         raise refuse("matmul", "on bools")
@@ -62,11 +70,13 @@ def _sum_of(self: Any, product_: Any, beta: Any, alpha: Any) -> Any:
 
 @aten("addmm", "baddbmm", "addmv")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    of_one_dtype("addmm", self, mat1, mat2)
     return _sum_of(self, product(mat1, mat2), beta, alpha)
 
 
 @aten("addbmm")
 def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    of_one_dtype("addbmm", self, batch1, batch2)
     return _sum_of(self, np.sum(product(batch1, batch2), axis=0, dtype=batch1.dtype), beta, alpha)
 
 
@@ -88,6 +98,7 @@ def outer(self: Any, vec2: Any) -> Any:
 
 @aten("linear")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    of_one_dtype("linear", input, weight, bias)
     y = product(input, np.transpose(weight))
     return y if bias is None else y + bias
 
