@@ -82,8 +82,8 @@ DEVICE_MUTATIONS = (
     Mutation(
         "products of sizes overflow in emitted guards",
         "executor/dispatch/conditions/guards.py",
-        "FAR), 1) for name in names if",
-        "FAR), 1) for name in () if",
+        "limit), 1) for name in names if",
+        "limit), 1) for name in () if",
         ("executor/dispatch/test_dispatch_relaxed.py::test_a6_products_of_sizes_of_two_arrays_do_not_overflow",),
     ),
     Mutation(

@@ -222,17 +222,17 @@ def symbol_name(dim: Any) -> str | None:
     return name if times == 1 else None
 
 
-def fits_64_bits(dim: Dim) -> bool:
-    """True if no step of evaluating ``dim`` overflows where leaves are below 2**31."""
+def fits_64_bits(dim: Dim, below: int = 2**31) -> bool:
+    """True if no step of evaluating ``dim`` overflows where leaves are below a power of two."""
     if isinstance(dim, int):
         return -(2**63) <= dim < 2**63
     total = 0.0
     for mono, coef in dim.terms:
         span: Bounds = (coef, coef)
         for atom in mono:
-            if isinstance(atom, tuple) and not all(map(fits_64_bits, atom[1:])):
+            if isinstance(atom, tuple) and not all(fits_64_bits(part, below) for part in atom[1:]):
                 return False
-            span = _product(span, _atom_bounds(atom, (1, 2**31), {}))
+            span = _product(span, _atom_bounds(atom, (1, below), {}))
         total += max(map(abs, span))
     return total < 2**63
 

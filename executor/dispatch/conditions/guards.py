@@ -14,7 +14,7 @@ from ....dialect.dataclass import dataclass
 from ....dialect.guards.checks import ALL_FREE, TENSOR_WORDS, Check, Kind, checks_of, table
 from ....dialect.guards.free_sizes import FreeSizes, axis_of
 from ....dialect.ir.size_algebra import fits_64_bits
-from ....dialect.ir.symbolic import FAR, Dim, Monomial, Sym, leaves_of, terms_of
+from ....dialect.ir.symbolic import Dim, Monomial, Sym, leaves_of, terms_of
 from ....dialect.ir.types import TensorType, Type, contiguous_strides
 from ...memory.offsets import Refused, size_of
 from ..leaf_values import ArrayValue, MadeValue, Test, Value
@@ -136,15 +136,19 @@ def _products(size: Dim) -> Iterator[Monomial]:
             yield factors
 
 
+_LIMITS = (2**31, 2**24, 2**20)  # that emitted code wants factors to be below, so that their products have 64 bits
+
+
 def _fit(check: Check, o: _GuardedValue) -> _Found:
     tests = []
     for side in check.wanted:
         # The sizes of one array have a product of 64 bits, if none of them is 0; those of two need not.
         mixed = [p for p in map(leaves_of, _products(side)) if len({axis_of(name)[0] for name in p}) > 1]
-        if mixed and not fits_64_bits(side):
+        limit = next((limit for limit in _LIMITS if fits_64_bits(side, limit)), 0)
+        if mixed and not limit:
             raise Refused(f"a guard compares a product of sizes that may need many bits ({side}), as Python does")
         names = sorted(set().union(*mixed))
-        tests += [Test(("less", o.bound[name], FAR), 1) for name in names if isinstance(o.bound[name], Sym)]
+        tests += [Test(("less", o.bound[name], limit), 1) for name in names if isinstance(o.bound[name], Sym)]
     left, right = (size_of(side, o.bound) for side in check.wanted)
     return tests if left == right else [*tests, Test(("same", left, right), 1)]
 
