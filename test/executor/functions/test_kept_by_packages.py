@@ -84,6 +84,33 @@ def test_a_function_of_c_that_is_hidden_in_one_of_a_package(tmp_path):
         assert f() == size
 
 
+def test_what_a_decorator_of_a_package_counts():
+    class Counted(contextlib.ContextDecorator):
+        def __init__(self):
+            self.calls = 0
+
+        def __enter__(self):
+            self.calls += 1
+
+        def __exit__(self, *raised):
+            pass
+
+    counts, wrapped = [Counted(), Counted()], []
+    for counted in counts:
+
+        @counted
+        def doubled(x):
+            return x * 2
+
+        wrapped.append(doubled)
+    alone, both = pf.jit(wrapped[0], profiled_runs=1000), pf.jit(lambda x: wrapped[0](x) + wrapped[1](x))
+    for k in range(1, 4):
+        np.testing.assert_array_equal(alone(X), X * 2)
+        assert counts[0].calls == 2 * k - 1
+        np.testing.assert_array_equal(both(X), X * 4)
+        assert [counted.calls for counted in counts] == [2 * k, k]
+
+
 def _method_dispatched():
     class Thing:
         @functools.singledispatchmethod

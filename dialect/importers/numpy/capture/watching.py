@@ -151,6 +151,8 @@ class TraceWatch:
                 self._missing(frame, code)
             if id(code) not in self._known:
                 self._started(frame, code, owner)
+            elif owner is _LIBRARY and code.co_freevars and code in self.codes:
+                self._kept(frame, code)
 
     def _registry(self) -> None:
         """Note that it matters which classes are registered with abstract ones."""
@@ -195,6 +197,7 @@ class TraceWatch:
         self.codes[code] = None
         if owner is _LIBRARY:
             self._read_settings(code, space)
+            self._kept(frame, code)
             return
         for kind, name in _writes(code):
             raise world_error(
@@ -227,6 +230,13 @@ class TraceWatch:
                 except ValueError:
                     continue  # not bound yet
                 self._read(cell_place(cell, name), value)
+
+    def _kept(self, frame: types.FrameType, code: types.CodeType) -> None:
+        """Note what a decorator of a package keeps for a user's function: code that it calls may change that."""
+        values = frame.f_locals if code.co_freevars else {}
+        for name in code.co_freevars:
+            if name in values:
+                self._rec.journal.watch(values[name], name)
 
     def _note_binding(self, frame: types.FrameType, code: types.CodeType) -> None:
         """Note under which names of its class the code of a frame is found.
