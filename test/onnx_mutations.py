@@ -133,6 +133,13 @@ ONNX_MUTATIONS = (
         (f"{_TREES}::test_nan_goes_where_a_node_sends_it",),
     ),
     Mutation(
+        "each of many operators with trees has code for all of its nodes",
+        "dialect/importers/foreign/onnx/layers/tree_masks.py",
+        "return is_quick and leaves * operators <= _MOST_NODES",
+        "return is_quick",
+        (f"{_TREES}::test_many_operators_with_trees_have_little_code_each",),
+    ),
+    Mutation(
         "of what a loop over steps gives no size is known",
         "dialect/importers/foreign/time_steps.py",
         "return values, tuple(map(_sized, kept, stacks))",

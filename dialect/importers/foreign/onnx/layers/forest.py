@@ -107,8 +107,10 @@ class Forest:
         first = np.broadcast_to(captured(np.reshape(roots, (1, -1))), (x.shape[0], len(roots)))
         return fori_loop(0, self._depth(roots), step, first)
 
-    def combined(self, table: np.ndarray, x: Any, how: str) -> Any:
+    def combined(self, table: np.ndarray, x: Any, how: str, operators: int = 1) -> Any:
         """What the leaves of all trees give for each row and target; ``table`` is by node and target.
+
+        ``operators``: how many operators of the graph have trees.
 
         Raises TraceError for extremes of trees whose leaves have some of the targets: the others are no zeros.
         """
@@ -122,7 +124,7 @@ class Forest:
         large = []
         for root in self.roots.tolist():
             tree = None if self.members is not None else ordered(root, yes, no)
-            if tree is None or not has_words(len(tree[1]), self._depth(np.array([root]))):
+            if tree is None or not has_words(len(tree[1]), self._depth(np.array([root])), operators):
                 large.append(root)
             else:
                 small.setdefault(words_of(len(tree[1])), []).append(tree)

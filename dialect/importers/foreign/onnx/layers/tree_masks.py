@@ -22,11 +22,18 @@ _WORD = 63  # leaves that fit into a word of 64 bits; the sign would be one more
 _HALF = 31  # those of a word of 32 bits
 _MOST_WORDS = 2  # of a tree; trees of each number of words are code of their own
 _ASKED = 20  # nodes of a tree are asked in the time of one step from node to node
+_MOST_NODES = 256  # of which a graph has code, for the trees of each operator: compiling takes seconds for as many
 
 
-def has_words(leaves: int, depth: int) -> bool:
-    """True for trees of which to ask all nodes is quicker than to go from one to the next."""
-    return leaves <= _HALF or leaves <= min(_MOST_WORDS * _WORD, _ASKED * depth)
+def has_words(leaves: int, depth: int, operators: int) -> bool:
+    """True for trees of which to ask all nodes is quicker than to go from one to the next.
+
+    Args:
+        leaves, depth: of the tree.
+        operators: how many operators of the graph have trees. All trees of an operator share the code of their nodes.
+    """
+    is_quick = leaves <= _HALF or leaves <= min(_MOST_WORDS * _WORD, _ASKED * depth)
+    return is_quick and leaves * operators <= _MOST_NODES
 
 
 @dataclass(frozen=True)

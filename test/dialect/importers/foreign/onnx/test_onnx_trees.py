@@ -120,6 +120,20 @@ def test_nan_goes_where_a_node_sends_it(mode):
     assert f.ir("graph").count("isnan") == 1
 
 
+@pytest.mark.parametrize(("operators", "are_steps"), [(2, False), (30, True)])
+def test_many_operators_with_trees_have_little_code_each(operators, are_steps):
+    """Of a forest that is an operator for each tree, code that asks all nodes would be that of thousands of nodes."""
+    trees, w = RandomTrees(7, (12,), ("BRANCH_LEQ",)), Writer("x")
+    names = [f"y{k}" for k in range(operators)]
+    for name in names:
+        w.node("ai.onnx.ml.TreeEnsembleRegressor", "x", name, **trees.attributes())
+    w.node("Sum", " ".join(names), "y")
+    f, x = jitted(w.function("y")), trees.rng.normal(size=(5, 3)).astype(np.float32)
+    wanted = [operators * trees.reached(row)[0] for row in x]
+    np.testing.assert_allclose(f(x), wanted, rtol=1e-5)
+    assert ("scf.for" in f.ir("graph")) == are_steps
+
+
 def test_leaves_are_in_the_order_of_answers():
     nodes, leaves = ordered(0, [1, 1, 3, 3, 4], [2, 1, 4, 3, 4])
     assert leaves == [1, 3, 4]
