@@ -119,6 +119,27 @@ ONNX_MUTATIONS = (
         (f"{_TREES}::test_rows_reach_the_leaves_that_steps_reach",),
     ),
     Mutation(
+        "a tree of several words reaches leaves of the last one alone",
+        "dialect/importers/foreign/onnx/layers/tree_masks.py",
+        "parts[len(lowest) - 1] != 0",
+        "parts[len(lowest) - 1] == 0",
+        (f"{_TREES}::test_rows_reach_the_leaves_that_steps_reach",),
+    ),
+    Mutation(
+        "nodes read the feature with NaN though the comparison is to hold for it",
+        "dialect/importers/foreign/onnx/layers/forest.py",
+        "features=self.features * 2 + self.tracks",
+        "features=self.features * 2",
+        (f"{_TREES}::test_nan_goes_where_a_node_sends_it",),
+    ),
+    Mutation(
+        "each of many operators with trees has code for all of its nodes",
+        "dialect/importers/foreign/onnx/layers/tree_masks.py",
+        "return is_quick and leaves * operators <= _MOST_NODES",
+        "return is_quick",
+        (f"{_TREES}::test_many_operators_with_trees_have_little_code_each",),
+    ),
+    Mutation(
         "of what a loop over steps gives no size is known",
         "dialect/importers/foreign/time_steps.py",
         "return values, tuple(map(_sized, kept, stacks))",

@@ -9,6 +9,7 @@ import numpy as np
 
 from .....errors import TraceError
 from ....numpy.neural.activation_functions import softmax
+from ...interpreter import NodeContext
 from ..onnx_table import NodeResults, onnx_op
 from ..tensors.onnx_elementwise import sigmoid
 from .forest import COMPARISONS, MEMBER, Forest
@@ -69,6 +70,11 @@ def transformed(scores: Any, how: str) -> Any:
     raise TraceError(f"the transform {how!r} behind a model is not supported")
 
 
+def _operators(call: NodeContext) -> int:
+    """How many operators of the graph have trees."""
+    return sum(node.op.startswith("ai.onnx.ml.TreeEnsemble") for node in call.interpreter.graph.body.walk())
+
+
 def _comparable(x: Any) -> Any:
     """Trees compare f32, and f64 where the input is that."""
     return x if x.dtype == np.float64 else x.astype(np.float32)
@@ -80,7 +86,7 @@ def _tree_regressor(call: Any, x: Any, /, **attributes: Any) -> Any:
     forest, number = _forest(attributes, x.dtype)
     count = attributes.get("n_targets", 1)
     table = _weights(number, attributes, "target", count, np.float32)
-    scores = forest.combined(table, x, attributes.get("aggregate_function", "SUM"))
+    scores = forest.combined(table, x, attributes.get("aggregate_function", "SUM"), _operators(call))
     base = attributes.get("base_values")
     if base:
         scores = scores + np.array(base, np.float32)
@@ -133,7 +139,7 @@ def _trees(
     )
     table = np.zeros((count + ends, n_targets), dtype)
     table[leaves, list(leaf_targetids)] = np.ravel(leaf_weights)
-    scores = forest.combined(table, x, _AGGREGATES[aggregate_function])
+    scores = forest.combined(table, x, _AGGREGATES[aggregate_function], _operators(call))
     return transformed(scores, _TRANSFORMS[post_transform])
 
 
@@ -155,7 +161,7 @@ def _tree_classifier(call: Any, x: Any, /, **attributes: Any) -> Any:
     count = label_count(attributes)
     forest, number = _forest(attributes, x.dtype)
     table = _weights(number, attributes, "class", count, np.float32)
-    scores = forest.combined(table, x, "SUM")
+    scores = forest.combined(table, x, "SUM", _operators(call))
     base, how = attributes.get("base_values"), attributes.get("post_transform", "NONE")
     targets = set(attributes["class_ids"])
     if count != 2 or len(targets) != 1:

@@ -79,7 +79,9 @@ class RandomTrees:
 
 @pytest.mark.parametrize("modes", [("BRANCH_LEQ",), tuple(_COMPARE)], ids=["one", "all"])
 @pytest.mark.parametrize(
-    "leaves", [(1, 5, 31), (2, 40, 63), (70, 3, 200), (64,), (1,)], ids=["32 bits", "64 bits", "both", "large", "leaf"]
+    "leaves",
+    [(1, 5, 31), (2, 40, 63), (66, 3), (200,), (1,)],
+    ids=["32 bits", "64 bits", "several words", "steps", "leaf"],
 )
 def test_rows_reach_the_leaves_that_steps_reach(leaves, modes):
     trees = RandomTrees(sum(leaves), leaves, modes)
@@ -102,6 +104,34 @@ def test_small_and_large_trees_are_combined(how, function):
     f, x = jitted(w.function("y")), trees.rng.normal(size=(7, 3)).astype(np.float32)
     for _ in range(3):
         np.testing.assert_allclose(f(x), [function(trees.reached(row), axis=0) for row in x], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"])
+def test_nan_goes_where_a_node_sends_it(mode):
+    """With one kind of comparison no node asks for it: a second feature holds what it stands for."""
+    trees = RandomTrees(5, (4, 9), (mode,))
+    w = Writer("x")
+    w.node("ai.onnx.ml.TreeEnsembleRegressor", "x", "y", **trees.attributes())
+    f = jitted(w.function("y"))
+    x = np.array([[a, b, 0.5] for a in (np.nan, -np.inf, 0.0) for b in (np.nan, np.inf, 1.0)], np.float32)
+    for _ in range(3):
+        wanted = [np.sum(trees.reached(row), axis=0, dtype=np.float64) for row in x]
+        np.testing.assert_allclose(f(x), wanted, rtol=1e-5, atol=1e-5)
+    assert f.ir("graph").count("isnan") == 1
+
+
+@pytest.mark.parametrize(("operators", "are_steps"), [(2, False), (30, True)])
+def test_many_operators_with_trees_have_little_code_each(operators, are_steps):
+    """Of a forest that is an operator for each tree, code that asks all nodes would be that of thousands of nodes."""
+    trees, w = RandomTrees(7, (12,), ("BRANCH_LEQ",)), Writer("x")
+    names = [f"y{k}" for k in range(operators)]
+    for name in names:
+        w.node("ai.onnx.ml.TreeEnsembleRegressor", "x", name, **trees.attributes())
+    w.node("Sum", " ".join(names), "y")
+    f, x = jitted(w.function("y")), trees.rng.normal(size=(5, 3)).astype(np.float32)
+    wanted = [operators * trees.reached(row)[0] for row in x]
+    np.testing.assert_allclose(f(x), wanted, rtol=1e-5)
+    assert ("scf.for" in f.ir("graph")) == are_steps
 
 
 def test_leaves_are_in_the_order_of_answers():
