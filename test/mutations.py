@@ -963,7 +963,7 @@ MUTATIONS = (
     Mutation(
         "nonlocal assignments go unnoticed",
         "dialect/importers/numpy/capture/scope.py",
-        "if value is not cell.given:",
+        "if value is not cell.shadow:",
         "if False:",
         ("dialect/importers/world/test_effects.py::test_effects_are_refused_and_undone",),
     ),
