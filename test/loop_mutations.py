@@ -41,8 +41,9 @@ LOOP_MUTATIONS = (
     Mutation(
         "Python repeats a call while an error is handled",
         "executor/functions/graph_calls.py",
-        "            has_failed = True\n",
-        "            return self._python.call(Cause.FAILED.verdict, args, kwargs)\n",
+        "                    self._note_failure(variant)\n            except",
+        "                    self._note_failure(variant)\n"
+        "                return self._python.call(verdict, args, kwargs)\n            except",
         ("executor/functions/test_exceptions_of_contents.py::test_the_exception_being_handled_is_the_callers",),
     ),
     Mutation(

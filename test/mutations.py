@@ -970,7 +970,7 @@ MUTATIONS = (
     Mutation(
         "nonlocal assignments go unnoticed",
         "dialect/importers/numpy/capture/scope.py",
-        "if value is not cell.given:",
+        "if value is not cell.shadow:",
         "if False:",
         ("dialect/importers/world/test_effects.py::test_effects_are_refused_and_undone",),
     ),
@@ -1347,9 +1347,9 @@ MUTATIONS = (
     ),
     Mutation(
         "kernels that are wrong serve",
-        "executor/compile/compiler.py",
-        "    if verdict.outcome == FAILED:\n",
-        "    if False:\n",
+        "executor/compile/group_kernels.py",
+        "        is_wrong = verdict.outcome == FAILED\n",
+        "        is_wrong = False\n",
         ("executor/compile/test_proof.py::test_a_wrong_kernel_never_serves",),
     ),
     Mutation(
@@ -1718,9 +1718,9 @@ MUTATIONS = (
     ),
     Mutation(
         "what lacks a pinned kernel is kept",
-        "executor/compile/compiler.py",
-        "result.failures[name], result.faulty = _no_kernel(pinned[name], name), True",
-        "result.failures[name] = _no_kernel(pinned[name], name)",
+        "executor/compile/group_kernels.py",
+        "result.faulty |= reason.kind is not Kind.NOT_LOWERED",
+        "result.faulty |= reason.kind in (Kind.COMPILER_FAULT, Kind.WRONG_KERNEL)",
         ("executor/compile/test_cache_key.py::test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves",),
     ),
     Mutation(
@@ -2370,7 +2370,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the tape does not count what kernels write",
-        "executor/functions/tape_calls.py",
+        "executor/functions/write_back.py",
         "            x.wrote(place)",
         "            pass",
         ("executor/tape/test_optimizers.py::test_the_tape_counts_what_kernels_write",),

@@ -243,7 +243,7 @@ TENSOR_MUTATIONS = (
     ),
     Mutation(
         "a result that the function closes over is another tensor of the same memory",
-        "executor/functions/graph_calls.py",
+        "executor/functions/graph_runs.py",
         "                    exchange.note(array, tensor)\n",
         "                    pass\n",
         ("executor/exchange/test_tensors_beside_arrays.py::test_views_and_errors_are_the_graph_s",),
@@ -251,9 +251,9 @@ TENSOR_MUTATIONS = (
     ),
     Mutation(
         "calls that close over tensors are Python's where the layout of arguments decides that of results",
-        "executor/functions/graph_calls.py",
-        "if memory is not None and may_be_pythons and not memory.is_known(every):",
-        "if memory is not None and not memory.is_known(every):",
+        "executor/functions/graph_runs.py",
+        "if memory is not None and may_be_pythons and not memory.is_known(arrays):",
+        "if memory is not None and not memory.is_known(arrays):",
         ("executor/exchange/test_tensors_beside_arrays.py::test_overlapping_arguments_are_the_graph_s",),
         slow=True,
     ),

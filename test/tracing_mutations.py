@@ -391,9 +391,9 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "what others have drawn since is drawn again",
-        "executor/functions/graph_calls.py",
-        "            if drawing is None or drawing.undo():\n                raise\n",
-        "            raise\n",
+        "executor/functions/write_back.py",
+        "        if drawing is None or drawing.undo():\n            raise\n",
+        "        raise\n",
         ("executor/functions/loops/test_loops_in_python.py::test_where_others_have_drawn_since_the_graph_goes_on",),
     ),
     Mutation(
@@ -420,8 +420,8 @@ TRACING_MUTATIONS = (
     Mutation(
         "calls that Python runs meanwhile count for no graph",
         "executor/functions/graph_calls.py",
-        "            variant.executor.counters.calls += 1\n            start = time.perf_counter()\n            try:",
-        "            self._graphs.own.calls += 1\n            start = time.perf_counter()\n            try:",
+        "            variant.executor.counters.calls += 1\n            try:",
+        "            self._graphs.own.calls += 1\n            try:",
         ("executor/functions/test_in_python.py::test_calls_that_python_runs_meanwhile_count_for_the_graph",),
     ),
     Mutation(

@@ -233,7 +233,7 @@ TRUST_MUTATIONS = (
     ),
     Mutation(
         "plans are made while the interpreter ends",
-        "executor/functions/graph_calls.py",
+        "executor/functions/graph_runs.py",
         "        if is_finalizing():  # nothing",
         "        if False:  # nothing",
         _END,

@@ -22,6 +22,7 @@ from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
 if TYPE_CHECKING:
     from mlir import ir
 
+_SYMBOL = "FlatSymbolRefAttr"  # class of the names of functions
 # Ops of no class that programs may hold: how blocks end, and constants as people write them.
 _PLAIN = {"func.func", "func.return", "scf.yield", "scf.condition", "arith.constant", YIELD}
 
@@ -93,25 +94,45 @@ class _Verifier:
         yield from _foreign_types(op)
         yield from _ends(op)
         cls = OPS.get(op.name)
+        present: dict[str, Any] = {}
+        unknown = [f"{what}; {hint}" if hint else what for what, hint in self.unknown_names(op, cls, present)]
+        yield from unknown
         if cls is not None:
-            yield from self.of_class(op, cls)
-        elif op.name not in _PLAIN and (
-            op.name.startswith(DIALECT + ".") or not self.context.is_registered_operation(op.name)
-        ):
-            hint = similar_op(op.name)
-            yield f"unknown op '{op.name}'" + (f"; {hint}" if hint else "")
+            yield from self.of_class(op, cls, present, are_known=not unknown)
 
-    def of_class(self, op: ir.Operation, cls: type[Op]) -> Iterator[str]:
+    def unknown_names(
+        self, op: ir.Operation, cls: type[Op] | None, into: dict[str, Any]
+    ) -> Iterator[tuple[str, str | None]]:
+        """Names without a meaning, of the op, its attributes and functions, each with the names that may be meant.
+
+        The attributes of an op of ours go to ``into``.
+        """
+        if cls is not None and cls.dialect == DIALECT:
+            into.update(attributes(op))
+            for name, attribute in into.items():
+                if name not in cls.attrs:
+                    yield f"'{op.name}' has no attribute '{name}'", near(name, cls.attrs)
+                elif cls.attrs[name].kind is SYMBOL and type(attribute).__name__ == _SYMBOL:
+                    function = SYMBOL.decode(attribute)
+                    if function not in self.functions:
+                        yield f"'{op.name}' no function @{function} in the module", near(function, self.functions)
+        ours = op.name.startswith(DIALECT + ".")
+        if cls is None and op.name not in _PLAIN and (ours or not self.context.is_registered_operation(op.name)):
+            yield f"unknown op '{op.name}'", similar_op(op.name)
+
+    def of_class(
+        self, op: ir.Operation, cls: type[Op], present: Mapping[str, Any], *, are_known: bool
+    ) -> Iterator[str]:
         structure = [*_structure(op, cls)]
         attrs: dict[str, Any] = {}
         if cls.dialect == DIALECT:
-            structure += _attributes(op, cls, attrs)
+            structure += _attributes(cls, present, attrs)
         try:
             types = tuple(type_from_mlir(str(v.type)) for v in op.operands)
             results = tuple(type_from_mlir(str(v.type)) for v in op.results)
         except IRError as error:
             structure.append(error.what)
-        if structure:
+        if structure or not are_known:
             for message in structure:
                 yield f"'{op.name}' {message}"
             return
@@ -140,11 +161,8 @@ class _Verifier:
         for name, definition in cls.attrs.items():
             if definition.kind is not SYMBOL or attrs.get(name) is None:
                 continue
-            target = self.functions.get(attrs[name])
-            if target is None:
-                hint = near(attrs[name], self.functions)
-                yield f"no function @{attrs[name]} in the module" + (f"; {hint}" if hint else "")
-            elif name == "callee":
+            target = self.functions[attrs[name]]
+            if name == "callee":
                 yield from _call(op, target)
             elif cls is DiffGraph and attrs["callee"] is None:
                 yield from _half(op, name, attrs, target)
@@ -187,13 +205,8 @@ def _count(word: str, count: int, fields: Sequence[OperandDef | ResultDef]) -> I
     yield f"must have {least}{fixed} {word}{'' if fixed == 1 else 's'}, not {count}"
 
 
-def _attributes(op: ir.Operation, cls: type[Op], into: dict[str, Any]) -> Iterator[str]:
-    """Complaints about attributes; decoded ones go to ``into``, defaults filled in."""
-    present = attributes(op)
-    for name in present:
-        if name not in cls.attrs:
-            hint = near(name, cls.attrs)
-            yield f"has no attribute '{name}'" + (f"; {hint}" if hint else "")
+def _attributes(cls: type[Op], present: Mapping[str, Any], into: dict[str, Any]) -> Iterator[str]:
+    """Complaints about the attributes that are ``present``; decoded ones go to ``into``, defaults filled in."""
     for name, definition in cls.attrs.items():
         if name not in present:
             if not definition.optional:
@@ -234,7 +247,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "string": _is("StringAttr"),
     "integer array": _is("DenseI64ArrayAttr"),
     "bool array": _is("DenseBoolArrayAttr"),
-    "symbol": _is("FlatSymbolRefAttr"),
+    "symbol": _is(_SYMBOL),
     "dtype": _is("TypeAttr"),
     "type": _is("TypeAttr"),
     "type array": _elements("TypeAttr"),

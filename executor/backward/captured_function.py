@@ -37,7 +37,7 @@ class BackwardFunction(GraphFunction):
         source = MlirSource(module, options)
         self.executor = source.executor(HOST, options)
         super().__init__(source, options)
-        self.run = self._router.graph_calls.run
+        self.run = self._router.graph_calls.runs.run
 
     def consists_of(self, parts: Sequence[AnyExecutor], per_run: int) -> None:
         """Have the executors of sections be those of this function; ``per_run``: their calls."""

@@ -52,12 +52,12 @@ class EmittedRuns(PositionalGraph):
     def wants(self, inputs: Sequence[Any]) -> bool:
         """Count a run in Python; whether code should be emitted, for inputs like these."""
         plan = self.executor.settled
-        if plan is None or plan.kind != "optimized" or self._seen == PLANS.made:
+        if plan is None or plan.kind != "optimized" or self._seen == PLANS.count:
             return False
         self._left -= 1
         if self._left > 0:
             return False
-        self._left, self._seen = _OFTEN, PLANS.made
+        self._left, self._seen = _OFTEN, PLANS.count
         if any(inputs[k].nbytes > _SMALL for _, k in plan.donations):
             return False
         if any(x is None for x in inputs):  # emitted code is given arrays and numbers

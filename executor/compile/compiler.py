@@ -6,26 +6,23 @@ Executors call `compile_cached`. `compile_graph` is the only function here that 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from ...dialect.errors import LoweringError, ProfuseError
-from ...dialect.ops.speculation import FusionGroup
 from ...dialect.pipeline.options import keeping_loops
 from ...dialect.reasons import Effect, Kind, Reason
 from ..settings.events import Counters
 from ..settings.knobs import knobs
+from .group_kernels import compile_groups
 from .ir_dump import Boundary, boundary_dump
-from .proof.check_verdict import FAILED, CheckVerdict
 from .request import CompileRequest, CompileResult, compiler_errors
-from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
+from .timings import NOTICED, PIPELINE, STARTUP, rest_of
 
 # Dialects that the bindings import when they first meet an operation of theirs.
 _DIALECTS = "builtin", "ub"
 _GPU_DIALECTS = "gpu", "nvvm", "vector"
-_NOTICED = 1e-3  # seconds; an import that takes less found its modules loaded already
 
 
 def compile_cached(
@@ -129,7 +126,7 @@ def _compiled(
     context()
     loading = time.perf_counter() - start
     # Only the first compile of a process loads MLIR.
-    timings = {STARTUP: loading} if loading > _NOTICED else {}
+    timings = {STARTUP: loading} if loading > NOTICED else {}
     start = time.perf_counter()
     module = parse_module(request.ir, "graph.mlir")
     timings["parse"] = time.perf_counter() - start
@@ -152,17 +149,7 @@ def _compiled(
     refusals = [reason for noted in reasons.values() for reason in noted]
     result = CompileResult(decoded, str(module), refusals=refusals, sizes=sizes, trace=trace, seconds=timings)
     timings["decode"] = time.perf_counter() - start
-    pinned = dict(request.pinned)
-    for name in decoded.main.callees(FusionGroup):
-        if name in pinned:
-            result.failures[name], result.faulty = _no_kernel(pinned[name], name), True
-            if pinned[name].kind is Kind.CHECK_CRASHED:
-                result.checks[name] = CheckVerdict(FAILED, pinned[name].why)
-            continue
-        if on_group is not None:
-            on_group(name)
-        with rest_of(GLUE, timings):
-            _compile_kernel(result, name, request, sizes.get(name, {}), on_check)
+    compile_groups(result, request, on_group, on_check)
     return result
 
 
@@ -183,56 +170,3 @@ def _loops_without_kernel(result: CompileResult) -> tuple[dict[int, Reason], lis
         else:
             kept[number] = replace(reason, effect=Effect.LOOP_IN_PLAN)
     return kept, alone
-
-
-def _no_kernel(reason: Reason, name: str) -> Reason:
-    """The reason why a fusion function is left to the interpreter."""
-    return replace(reason, subject=name, effect=Effect.INTERPRETED)
-
-
-def _compile_kernel(
-    result: CompileResult,
-    name: str,
-    request: CompileRequest,
-    sizes: Mapping[str, int],
-    on_check: Callable[[str], object] | None,
-) -> None:
-    start = time.perf_counter()
-    from ...lowering.placement import compile_for
-    from ...lowering.target import host_target
-    from .proof.prove import measured, prove
-
-    function = result.module.functions[name]
-    target = request.target or host_target()
-    if (loading := time.perf_counter() - start) > _NOTICED:
-        add(result, STARTUP, loading)
-    try:
-        with compiler_errors(f"lowering @{name}"):
-            artifact = compile_for(
-                function, target, keep_stages=request.keep_stages, in_place=request.in_place, exact=request.exact
-            )
-    except LoweringError as error:
-        result.failures[name] = _no_kernel(Reason.of_error(Kind.NOT_LOWERED, error), name)
-        return
-    except ProfuseError as error:  # an error of the compiler must not fail the user's call
-        said = f"{type(error).__name__}: {error}"
-        result.failures[name] = _no_kernel(Reason(Kind.COMPILER_FAULT, detail=said), name)
-        result.faulty = True
-        return
-    for stage, seconds in artifact.seconds.items():
-        add(result, stage, seconds)
-    if on_check is not None:
-        on_check(name)
-    start = time.perf_counter()
-    verdict = result.checks[name] = prove(artifact, function, request, result.module)
-    if verdict.outcome == FAILED:
-        # The kernel is neither used nor stored: a later process may have a corrected compiler.
-        wrong = Reason(Kind.WRONG_KERNEL, detail=verdict.detail)
-        result.failures[name], result.faulty = _no_kernel(wrong, name), True
-    else:
-        result.kernels[name] = artifact
-        times = measured(artifact, function, request, sizes, result.module)
-        if times is not None:
-            result.times[name] = times
-    if request.check != "off" or request.measure:
-        add(result, CHECK, time.perf_counter() - start)

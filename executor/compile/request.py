@@ -84,6 +84,13 @@ class CompileRequest:
     check_bytes: int = 64 << 20
     measure: bool = False
 
+    @property
+    def is_foreign(self) -> bool:
+        """True if kernels are for another CPU than this one, which cannot run them."""
+        from ...lowering.target import host_target
+
+        return self.target is not None and self.target.machine != host_target().machine
+
 
 @dataclass
 class CompileResult:

@@ -16,6 +16,8 @@ LOAD, LINK = "load", "link"
 QUEUE, WORKER, TRANSFER, REQUEST = "queue", "worker", "transfer", "request"
 DISK, STARTUP, GLUE, PIPELINE = "disk cache", "startup", "glue", "pipeline"
 CHECK = "check"
+NOTICED = 1e-3
+"""Seconds: an import that takes less found its modules loaded already."""
 # Stage -> group, in the order of reports; "other" comes last.
 _GROUPS = {
     REQUEST: "request",

@@ -100,15 +100,15 @@ class Noting:
     """A call that makes the results of a leaf nodes or arrays of the tape, or views, or writes some.
 
     Attributes:
-        function: called with the objects at ``given``, and then with all results of kernels; it
+        function: called with the objects at ``arguments``, and then with all results of kernels; it
             returns the results of the call, bare if there is one.
-        given: the arguments and captured arrays that it is given: a position, or a `Held` object.
+        arguments: the arguments and captured arrays that it is called with: a position, or a `Held` object.
         chosen: for each result of the call, which of those that ``function`` returns it is.
         count: how many ``function`` returns.
     """
 
     function: Any
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     chosen: tuple[int, ...]
     count: int
 
@@ -182,7 +182,7 @@ class Leaf:
     def lent(self) -> list[Any]:
         """The positions and objects that Python functions are given."""
         taken = [position for step in self._host_steps() for position in step.objects]
-        return [*taken, *(self.noting.given if self.noting else ())]
+        return [*taken, *(self.noting.arguments if self.noting else ())]
 
     @property
     def device(self) -> str:

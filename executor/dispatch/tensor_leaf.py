@@ -48,7 +48,7 @@ def on_arrays(noting: Noting, type_: TensorClass | None) -> Noting:
             return returned(value, type_) if tensor is None else tensor
 
         if is_writer:  # what may fail comes first: Python would write again
-            for value in arrays[len(noting.given) : len(arrays) - writes]:
+            for value in arrays[len(noting.arguments) : len(arrays) - writes]:
                 tensors[id(value)] = result_of(value)
         results = function(*arrays, stored=result_of) if is_writer else function(*arrays)
         if type(results) is tuple:

@@ -29,7 +29,7 @@ def as_leaf(value: Any) -> DeviceTensor | None:
     leaf = convert(value)
     if leaf is not None:
         if type(value) not in converts:
-            PLANS.made += 1  # emitted code may now be able to read arrays of this type
+            PLANS.count += 1  # emitted code may now be able to read arrays of this type
         converts[type(value)] = convert
     return leaf
 

@@ -66,7 +66,7 @@ class Emission:
 
     def look(self) -> None:
         """Emit code again if there are new plans of the function."""
-        version = PLANS.made + self._graphs.changes
+        version = PLANS.count + self._graphs.changes
         if self._seen == version:
             return
         self._seen = version

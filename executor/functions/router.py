@@ -112,7 +112,7 @@ class Router:
         variant = self._graphs.find(self._graphs.variants.get(key, ()), leaves, plain=True)
         if variant is None or variant.trace.has_effects:
             return self._fn(*args, **kwargs)
-        outputs = self.graph_calls.run(variant.executor, self._graphs.inputs(variant, leaves))
+        outputs = self.graph_calls.runs.run(variant.executor, self._graphs.inputs(variant, leaves))
         return variant.trace.out_tree.unflatten(outputs)
 
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -148,22 +148,28 @@ class Router:
             flat, leaves = flat_call
             variant = self._graphs.on_device.get(flat)
             if variant is not None and variant.trace.holds_what_it_held():
-                return self.graph_calls.serve_on_device(variant, leaves)
+                return self.graph_calls.runs.on_device(variant, leaves)
         leaves, tree = self._graphs.source.flatten(self._graphs, args, kwargs)
         if is_tracing(leaves):
             return self._graphs.source.inline(self._graphs, leaves, tree, args, kwargs)
         if self._ledger.recursion is not None and current() is not None:
             raise NoGraph(Cause.RECURSES)  # the trace of one level would trace the next
-        if is_on_tape(leaves):
-            return self._call_on_tape(leaves, tree, args, kwargs)
         originals = leaves
-        leaves, home = self.graph_calls.placed([readable(leaf, self._own) for leaf in leaves])
-        if home != HOST:
-            self._check_no_generators(tree)
-            flat = None if flat_call is None else flat
-            variant = self._graphs.lookup(flat, leaves, tree, args, kwargs, home)
-            return self.graph_calls.serve_on_device(variant, leaves)
-        variant = self._graphs.lookup(flat, leaves, tree, args, kwargs)
+        if is_on_tape(leaves):
+            from .tape_calls import as_arrays, graph_on_tape
+
+            variant, leaves, is_plain = graph_on_tape(self._graphs, leaves, tree)
+            if not is_plain:
+                outputs = self.graph_calls.runs.run_on_tape(variant.executor, leaves)
+                return variant.trace.out_tree.unflatten(as_arrays(outputs))
+        else:
+            leaves, home = self.graph_calls.placed([readable(leaf, self._own) for leaf in leaves])
+            if home != HOST:
+                self._check_no_generators(tree)
+                flat = None if flat_call is None else flat
+                variant = self._graphs.lookup(flat, leaves, tree, args, kwargs, home)
+                return self.graph_calls.runs.on_device(variant, leaves)
+            variant = self._graphs.lookup(flat, leaves, tree, args, kwargs)
         return self.graph_calls.serve(variant, leaves, originals, args, kwargs)
 
     def _check_no_generators(self, tree: TreeDef) -> None:
@@ -177,26 +183,6 @@ class Router:
                 raise error
             self._ledger.refuse(None, error)
             raise NoGraph(Cause.NO_GRAPH, error)
-
-    def _call_on_tape(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
-        from .tape_calls import as_arrays, taped_inputs, untaped
-
-        taped, plain = taped_inputs(leaves, self._own), untaped(leaves)
-        variant = self._graphs.lookup(None, plain, tree, *tree.unflatten(plain), plain=True)
-        refused = variant.off_tape() if self._graphs.source.stands_for_python else None
-        if refused is not None:
-            if not variant.untaped.serves(leaves):
-                raise self.graph_calls.told(refused, Cause.ON_TAPE)
-            variant.is_untaped = True
-            inputs = [readable(x, self._own) for x in plain]
-            return self.graph_calls.serve(variant, inputs, leaves, args, kwargs)
-        # Emitted code does not look at the mode of the caller.
-        if not variant.takes_tape and not variant.trace.asks_for_gradients:
-            variant.takes_tape = True
-            self._graphs.changes += 1
-        outputs = self.graph_calls.run_on_tape(variant.executor, self._graphs.inputs(variant, taped))
-        return variant.trace.out_tree.unflatten(as_arrays(outputs))
 
     def into(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call of `into`, the first of whose arguments is where results are written."""
@@ -219,7 +205,7 @@ class Router:
             refused = error
         else:
             destinations = Destinations(args[0], tree, self._graphs.name)
-            self.graph_calls.run(executor, inputs, destinations)
+            self.graph_calls.runs.run(executor, inputs, destinations)
             executor.counters.output_copies += destinations.copied
             if not is_finalizing():
                 self.emission.write()

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...dialect.errors import ArgumentError, GradientError
 from ...dialect.ir.device import HOST
 from ...dialect.ir.gradient_mode import gradient_mode
-from ...dialect.trees.pytree import flatten, unflatten
+from ...dialect.trees.pytree import TreeDef, flatten, unflatten
 from ..memory.output_pool import readable
+from ..routing.ledger import NoGraph
+from ..routing.verdict import Cause
 from ..settings.events import Counters
 from ..tape.array import Array
-from ..tape.node import users_place
 from .device_arguments import home_of
+
+if TYPE_CHECKING:
+    from .graphs import Graphs
+    from .variants import Variant
+
+
+def graph_on_tape(graphs: Graphs, leaves: list, tree: TreeDef) -> tuple[Variant, list, bool]:
+    """The graph of a call with arrays of the tape, which is that of the call with plain arrays.
+
+    Returns also its inputs, and whether they are those of a call with plain arrays, of which `Untaped` makes one on
+    the tape. Raises NoGraph for calls that are left to Python.
+    """
+    taped, plain = taped_inputs(leaves, graphs.own), untaped(leaves)
+    variant = graphs.lookup(None, plain, tree, *tree.unflatten(plain), plain=True)
+    refused = variant.off_tape() if graphs.source.stands_for_python else None
+    if refused is not None:
+        if not variant.untaped.serves(leaves):
+            graphs.ledger.tell(refused)
+            raise NoGraph(Cause.ON_TAPE, refused)
+        variant.is_untaped = True
+        return variant, [readable(x, graphs.own) for x in plain], True
+    # Emitted code does not look at the mode of the caller.
+    if not variant.takes_tape and not variant.trace.asks_for_gradients:
+        variant.takes_tape = True
+        graphs.changes += 1
+    return variant, graphs.inputs(variant, taped), False
 
 
 def untaped(leaves: Sequence[Any]) -> list[Any]:
@@ -52,14 +79,6 @@ def detached(leaves: Sequence[Any], name: str) -> list[Any]:
 def as_arrays(outputs: Sequence[Any]) -> list[Any]:
     """The results of a call with arrays of the tape: all arrays among them are such."""
     return [Array(y) if isinstance(y, (np.ndarray, np.generic)) and type(y) is not Array else y for y in outputs]
-
-
-def note_writes(arrays: Sequence[Any]) -> None:
-    """Note on the tape that a call has written to these arrays, as far as they are of it."""
-    place = users_place()
-    for x in arrays:
-        if type(x) is Array:
-            x.wrote(place)
 
 
 def off_tape(what: str, tree: Any) -> Any:

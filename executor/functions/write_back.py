@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...dialect.errors import TraceError
 from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.ops.indexing.inplace import LOANS, BorrowedArrays
+from ..interpret.loop_limit import SoonerInPython, within
 from ..memory.output_pool import data_pointer
+from ..routing.ledger import NoGraph
+from ..routing.verdict import Cause
+
+if TYPE_CHECKING:
+    from .graph_runs import GraphRuns
+    from .variants import Variant
 
 _FEW = 8  # pairs of arrays that are compared as they are
 
@@ -137,3 +145,91 @@ def lent(trace: Trace) -> Iterator[None]:
         raise
     finally:
         LOANS.open = before
+
+
+def note_writes(arrays: Sequence[Any]) -> None:
+    """Note on the tape that a call has written to these arrays, as far as they are of it."""
+    from ..tape.array import Array
+    from ..tape.node import users_place
+
+    place = users_place()
+    for x in arrays:
+        if type(x) is Array:
+            x.wrote(place)
+
+
+def run_with_effects(
+    runs: GraphRuns,
+    variant: Variant,
+    inputs: Sequence[Any],
+    arrays: Sequence[Any],
+    objects: Sequence[Any] | None,
+    args: tuple,
+    kwargs: dict[str, Any],
+) -> Any:
+    """The result of a call by a graph with effects: draw, run the graph, and write what the function writes.
+
+    Args:
+        runs: runs the graph.
+        variant: the graph.
+        inputs: its inputs but for captured arrays and draws, as kernels can read them.
+        arrays: its inputs but for draws, as the caller and the objects from outside have them, without the tape.
+        objects: the arguments with arrays of the tape; None = there are none.
+        args: those of the call.
+        kwargs: the same, by name.
+
+    Raises as `GraphRuns.run_call` does.
+    """
+    trace, memory, may_be_pythons = variant.trace, variant.memory, variant.trial.may_be_pythons
+    executor, graphs = variant.executor, runs.graphs
+    containers: list[Any] = [] if trace.containers is None else trace.containers.find(args, kwargs)
+    drawing = None
+    if is_drawn := bool(trace.draws or trace.generators):
+        from .drawing import drawing_of
+
+        drawing = drawing_of(trace, args, kwargs)
+    if (
+        (is_drawn and drawing is None)
+        or not (trace.containers is None or trace.containers.are_apart(containers))
+        or not are_apart(trace, arrays)
+        or not (memory is None or not may_be_pythons or memory.is_known(arrays))
+    ):
+        if graphs.source.has_code:
+            raise NoGraph(Cause.EFFECTS)
+        raise TraceError(
+            f"{graphs.name} writes to an array that shares memory with another one of the call, or draws "
+            "from a generator that it was not made for",
+            hint="pass arrays that do not overlap: x.copy()",
+        )
+    draws: list[Any] = []
+    try:
+        if drawing is not None:
+            draws = drawing.run(arrays)
+        with lent(trace):
+            outputs = runs.run(executor, [*graphs.inputs(variant, inputs), *draws])
+    except SoonerInPython:
+        if drawing is None or drawing.undo():
+            raise
+        # Other threads have drawn since: Python would draw other numbers.
+        with within(None), lent(trace):
+            outputs = runs.run(executor, [*graphs.inputs(variant, inputs), *draws])
+    except Exception:
+        # Python would draw other numbers, may not repeat the call, or is not there.
+        lost = drawing is not None and not drawing.take_back(executor)
+        if lost or not (graphs.source.has_code and may_be_pythons):
+            raise
+        executor.counters.calls -= drawing is None  # Python counts the call
+        # Python leaves what NumPy has written before the error, and raises that again.
+        raise NoGraph(Cause.FAILED) from None
+    note_captured_writes(trace.writes, arrays, trace.captured)
+    if memory is not None:
+        outputs = memory.put(outputs, [*arrays, *draws])
+    if trace.sources is None:
+        return trace.out_tree.unflatten(outputs)
+    every = [*arrays, *draws, *containers]
+    if objects is None:
+        return apply_effects(trace, outputs, every)
+    objects = [*objects, *every[len(objects) :]]
+    result = apply_effects(trace, variant.untaped.retaped(outputs, objects), every, objects)
+    note_writes([objects[k] for k in trace.writes])
+    return result

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ...dialect.ir.program import Module
 from ...dialect.ops.control_flow.control import LOOPS
@@ -102,6 +103,14 @@ def within(limit: Limit | None) -> Iterator[None]:
         yield
     finally:
         LIMITS.current = outer
+
+
+def run_within(limit: Limit | None, run: Callable[..., Any], *args: Any) -> Any:
+    """``run(*args)`` within a limit; None = without one."""
+    if limit is None and LIMITS.current is None:
+        return run(*args)
+    with within(limit):
+        return run(*args)
 
 
 def has_rounds(module: Module) -> bool:

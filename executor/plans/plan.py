@@ -68,7 +68,7 @@ class Plan:
 class _Plans:
     """Counts changes of plans in this process, so that callers can notice a new plan cheaply."""
 
-    made = 0
+    count = 0
 
 
 PLANS = _Plans()

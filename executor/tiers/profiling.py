@@ -210,7 +210,7 @@ class Executor(BaseExecutor):
         self._cancel()  # this plan makes a compile under way obsolete
         self.optimized, self._interim = plan, None
         self._timer.stamp()
-        PLANS.made += 1
+        PLANS.count += 1
         log("tier", self.options.name, reason, tier=plan.kind, depth=self.depth)
         return plan
 
@@ -385,7 +385,7 @@ class Executor(BaseExecutor):
             self._profiling = self._plain = self.record = self.request = None
             if self.optimized is None or self.optimized.graph is not self.module:
                 self._graph.pack()  # else the plan runs the very graph
-            PLANS.made += 1
+            PLANS.count += 1
             log("release", self.options.name, "optimised; what only profiling needed is dropped")
 
     def flush(self) -> None:

@@ -47,7 +47,7 @@ def _made(executor: BaseExecutor, noted: str) -> BaseExecutor:
             if id(member) not in kept:  # a half that others share stays
                 member._cancel()
                 absorb(executor.counters, member.counters)
-        PLANS.made += 1
+        PLANS.count += 1
         reason = f"plans for {MOST_PATTERNS} patterns of arguments that require gradients are kept"
         log("dropped", dropped.options.name, reason)
     options = executor.options.on_tape(noted, executor.noted_made)

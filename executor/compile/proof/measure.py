@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
+from ....lowering.abi import KernelArtifact
 from ...interpret.evaluate import as_kernels_give_it, own
 from ...interpret.loop_limit import Limit, TooLong
+from ...settings.events import log
 from .check_verdict import Times
 from .cost import evaluation
 from .guarded_run import Launcher
@@ -23,7 +25,8 @@ from .loop_rounding import has_loops, may_not_end
 from .reference import Reference
 
 if TYPE_CHECKING:
-    from ....lowering.abi import KernelArtifact
+    from ....lowering.gpu.artifact import GpuArtifact
+    from ..request import CompileRequest
 
 Clock = Callable[[], float]
 
@@ -38,6 +41,27 @@ _ROUNDS = 7
 # own may take many times as long on a busy machine, so a small lead proves little at first.
 _KEPT = (0.25, 0.5, 1.0)
 _clock: Clock = time.thread_time
+
+
+def measured(
+    artifact: KernelArtifact | GpuArtifact,
+    function: Program,
+    request: CompileRequest,
+    sizes: Mapping[str, int],
+    module: Module | None = None,
+) -> Times | None:
+    """The measured times of a kernel; None if it was not measured.
+
+    ``sizes``: symbol -> observed size. This never raises: a kernel that cannot be measured is used.
+    """
+    if not request.measure or not isinstance(artifact, KernelArtifact) or request.is_foreign:
+        return None
+    try:
+        return measure(function, artifact, sizes, request.check_bytes, module)
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        log("unmeasured", request.name, said, group=function.name)
+        return None
 
 
 def measure(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ....dialect.ir.program import Module, Program
 from ....lowering.abi import KernelArtifact
-from ...settings.events import log
-from .check_verdict import FAILED, UNCHECKED, CheckVerdict, Times
+from .check_verdict import FAILED, UNCHECKED, CheckVerdict
 
 if TYPE_CHECKING:
     from ....lowering.gpu.artifact import GpuArtifact
@@ -35,7 +33,7 @@ def prove(
         return OFF
     if not isinstance(artifact, KernelArtifact):
         return _GPU
-    if _is_foreign(request):
+    if request.is_foreign:
         return _FOREIGN
     budget = Budget(request.check, request.check_ms / 1e3, request.check_bytes)
     try:
@@ -48,29 +46,6 @@ def prove(
         return CheckVerdict(UNCHECKED, f"its check went wrong: {said}")
 
 
-def measured(
-    artifact: KernelArtifact | GpuArtifact,
-    function: Program,
-    request: CompileRequest,
-    sizes: Mapping[str, int],
-    module: Module | None = None,
-) -> Times | None:
-    """The measured times of a kernel; None if it was not measured.
-
-    ``sizes``: symbol -> observed size. This never raises: a kernel that cannot be measured is used.
-    """
-    from .measure import measure
-
-    if not request.measure or not isinstance(artifact, KernelArtifact) or _is_foreign(request):
-        return None
-    try:
-        return measure(function, artifact, sizes, request.check_bytes, module)
-    except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        log("unmeasured", request.name, said, group=function.name)
-        return None
-
-
 def refuted(result: CompileResult, request: CompileRequest) -> str:
     """The fault of the kernels of a result that others may have stored; "" = none was found.
 
@@ -79,7 +54,7 @@ def refuted(result: CompileResult, request: CompileRequest) -> str:
     """
     from .check import Budget, Difference, check_kernel
 
-    if request.check == "off" or _is_foreign(request):
+    if request.check == "off" or request.is_foreign:
         return ""
     budget = Budget(request.check, _AGAIN * request.check_ms / 1e3, request.check_bytes)
     for name, artifact in result.kernels.items():
@@ -96,12 +71,6 @@ def refuted(result: CompileResult, request: CompileRequest) -> str:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             return f"the kernel of @{name} cannot be checked: {said}"
     return ""
-
-
-def _is_foreign(request: CompileRequest) -> bool:
-    from ....lowering.target import host_target
-
-    return request.target is not None and request.target.machine != host_target().machine
 
 
 def prove_program(function: Program, request: CompileRequest) -> CheckVerdict:

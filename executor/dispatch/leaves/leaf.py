@@ -259,7 +259,7 @@ class LeafWriter(HostSteps):
     def noted(self, noting: Noting, arrays: list[str]) -> list[str]:
         """The objects that `Noting.function` makes of the results of kernels; the leaf owns them."""
         w = self.w
-        result = self.own(self.check(self.python_call(noting.function, *self.objects_at(noting.given), *arrays)))
+        result = self.own(self.check(self.python_call(noting.function, *self.objects_at(noting.arguments), *arrays)))
         if noting.count == 1:
             return [result] * len(noting.chosen)
         return [self.check(w.call("PyTuple_GetItem", "ptr", f"ptr {result}", f"i64 {k}")) for k in noting.chosen]

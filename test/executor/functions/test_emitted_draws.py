@@ -9,7 +9,7 @@ import profuse as pf
 import pytest
 from internals import emitted_hits, variants_of
 from profuse.dialect.importers.numpy.python.generators import own_generator
-from profuse.executor.functions.graph_calls import GraphCalls
+from profuse.executor.functions.graph_runs import GraphRuns
 from profuse.executor.settings.events import subscribe
 
 SIZES = (4, 4, 4, 7, 7, 3, 9, 9, 2, 50, 4, 11)
@@ -145,7 +145,7 @@ def test_a_call_that_raises_when_another_thread_has_drawn_is_counted(monkeypatch
     f, x = pf.jit(fn, background=False), np.ones(3)
     for k in range(3):
         f(x, np.array([k]))
-    run = GraphCalls.run
+    run = GraphRuns.run
 
     def followed(calls, *given):
         OURS.normal()  # as another thread may do meanwhile
@@ -155,7 +155,7 @@ def test_a_call_that_raises_when_another_thread_has_drawn_is_counted(monkeypatch
         f(x, np.array([7]))
     assert f.state().counters["lost_draws"] == 0
     f._emission.come_to_python()
-    monkeypatch.setattr(GraphCalls, "run", followed)
+    monkeypatch.setattr(GraphRuns, "run", followed)
     with pytest.raises(IndexError):
         f(x, np.array([7]))
     assert f.state().counters["lost_draws"] == 1

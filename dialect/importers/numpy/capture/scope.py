@@ -101,10 +101,10 @@ class _Cell:
     """A closure cell, and the one that the traced code has in its place."""
 
     original: types.CellType
-    made: types.CellType
+    substitute: types.CellType
     name: str
     held: Any = _MISSING  # by the original when the traced code got the other one
-    given: Any = _MISSING
+    shadow: Any = _MISSING  # of what was held, as the code got it
     filled: bool = False
 
 
@@ -216,7 +216,7 @@ class TraceScope:
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
-        copy = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
+        copy = types.FunctionType(code, table, fn.__name__, None, tuple(c.substitute for c in closure))
         self._functions[id(fn)] = (fn, copy)
         if self._rec.shadows is not None:
             self._rec.shadows.stands_for(copy, fn)
@@ -315,8 +315,8 @@ class TraceScope:
                 value = cell.original.cell_contents
             except ValueError:
                 return  # not bound yet
-            cell.held, cell.given = value, self._read(value, cell.name)
-            cell.made.cell_contents = cell.given
+            cell.held, cell.shadow = value, self._read(value, cell.name)
+            cell.substitute.cell_contents = cell.shadow
 
     def _cached(self, value: Any) -> Callable:
         """A wrapper of a user's ``lru_cache``, whose answers calls compare."""
@@ -367,10 +367,10 @@ class TraceScope:
         out = [("global", name) for table in self._globals.values() for name in table.written()]
         for cell in self._cells.values():
             try:
-                value = cell.made.cell_contents
+                value = cell.substitute.cell_contents
             except ValueError:
                 value = _MISSING
-            if value is not cell.given:
+            if value is not cell.shadow:
                 out.append(("nonlocal", cell.name))
         return out
 

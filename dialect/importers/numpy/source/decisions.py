@@ -33,7 +33,7 @@ class Decisions:
     """Decisions of one call that is traced, by statement.
 
     Attributes:
-        found: statements that are left to Python.
+        by_key: statements that are left to Python.
         inside: statements that were met while the key was recorded.
         carried: names that a loop was found to carry.
         forced: loops that are recorded although their condition is Python's.
@@ -43,7 +43,7 @@ class Decisions:
         exits: statements that are recorded may raise exceptions (`exits`).
     """
 
-    found: dict[Key, Decision] = field(default_factory=dict)
+    by_key: dict[Key, Decision] = field(default_factory=dict)
     inside: dict[Key, set[Key]] = field(default_factory=dict)
     carried: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     forced: set[Key] = field(default_factory=set)
@@ -60,8 +60,8 @@ class Decisions:
         ``recorded``: so many ops this start has recorded.
         """
         for inner in self.inside.get(key, ()):
-            self.found.pop(inner, None)  # its reasons may have been those of this one
-        self.found[key] = decision
+            self.by_key.pop(inner, None)  # its reasons may have been those of this one
+        self.by_key[key] = decision
         return self.restart(recorded)
 
     def restart(self, recorded: int) -> bool:

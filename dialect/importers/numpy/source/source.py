@@ -64,7 +64,7 @@ class ConvertedSource:
         assert rec.policy is not None
         self.policy: Policy = rec.policy
         self.decisions: Decisions = rec.memory.setdefault("loops", Decisions())
-        if self.decisions.found and rec.most_ops is not None:
+        if self.decisions.by_key and rec.most_ops is not None:
             # Rounds are recorded one by one, and nobody knows yet how many there will be.
             rec.most_ops = min(rec.most_ops, self.policy.unrolled)
         self.open: list[Trial] = []
@@ -253,7 +253,7 @@ class ConvertedSource:
 
     def decided(self, key: Key) -> Decision | None:
         """The decision to leave a statement to Python; raises the error if the trace is refused."""
-        decision = self.decisions.found.get(key)
+        decision = self.decisions.by_key.get(key)
         for outer in self.open:
             self.decisions.inside.setdefault(outer.key, set()).add(key)
         if decision is not None:

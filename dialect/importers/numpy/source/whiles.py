@@ -90,7 +90,7 @@ class RecordedWhile(Trial):
         if self._ends:
             self.puts = None
             return False
-        if self._rounds == self.source.policy.rounds and self.key not in self.source.decisions.found:
+        if self._rounds == self.source.policy.rounds and self.key not in self.source.decisions.by_key:
             self.source.force(self.key)
         if self._rounds:
             self.start = read(frame, self.site.names)

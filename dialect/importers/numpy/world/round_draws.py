@@ -36,7 +36,7 @@ class RoundDraws:
         number: of the draw in `Recorder.draws`.
         value: the input of the graph: an array with an axis for each loop, one for the draws of a
             round, and the axes of a single draw.
-        given: the method and its arguments, in all draws.
+        call: the method and its arguments, in all draws.
         outer: the loop.
         body: the block that is recorded, of this loop or of one in it.
         most: so many draws of a round are in ``value``.
@@ -45,7 +45,7 @@ class RoundDraws:
 
     number: int
     value: int
-    given: tuple
+    call: tuple
     outer: RecordedLoop
     body: Block
     most: int
@@ -69,7 +69,7 @@ def drawn_by_rounds(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: d
         rec.draws.made[number].of_rounds = True
         draws = RoundDraws(number, value, call, loops[0], body, most)
         rec.draws.in_loops[key] = draws
-    elif draws.body is not rec.blocks[-1] or draws.given != call:
+    elif draws.body is not rec.blocks[-1] or draws.call != call:
         raise trace_error(f"{what} is called in a loop that draws otherwise, too", HINT)
     number, draws.count = draws.count, draws.count + 1
     if draws.count > draws.most:
