@@ -33,8 +33,8 @@ ATEN_MUTATIONS = (
     Mutation(
         "equal ends of bins are the ends",
         f"{_OPERATORS}tensors/bin_operators.py",
-        "((None, None) if min == max else (min, max))",
-        "(min, max)",
+        "    first, last = (None, None) if min == max else (min, max)",
+        "    first, last = min, max",
         (f"{_TESTS}::test_meaning",),
     ),
     Mutation(

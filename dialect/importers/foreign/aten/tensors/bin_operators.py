@@ -44,7 +44,8 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     flat = np.reshape(self, (-1,))
     if not is_float(self.dtype) or bins <= 0 or min > max:
         raise refuse("histc", f"of {self.dtype}, with {bins} bins from {min} to {max}")
-    low, high = _bounds(flat, *((None, None) if min == max else (min, max)), 1.0)
+    first, last = (None, None) if min == max else (min, max)
+    low, high = _bounds(flat, first, last, 1.0)
     is_inside = (flat >= low) & (flat <= high)
     scaled = np.where(is_inside, flat - low, cast(0, flat.dtype)) * cast(bins, flat.dtype) / (high - low)
     return _counted(np.minimum(cast(scaled, INT64), bins - 1), is_inside, None, bins, flat.dtype)
