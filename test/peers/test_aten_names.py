@@ -126,6 +126,12 @@ CALLS = {
     "_upsample_bicubic2d_aa": (IMAGE, (4, 3), False),
     "_grouped_mm": (V[0], np.stack([S, S.T]), np.array([2, 6], np.int32)),
     "orgqr": (S[:, :3].copy(), P[0, :3]),
+    "fractional_max_pool2d": (IMAGE, (2, 3), (3, 4), RNG.random((2, 4, 2), np.float32)),
+    "fractional_max_pool3d": (VOLUME, (2, 1, 3), (2, 3, 1), RNG.random((1, 2, 3), np.float32)),
+    "_histogramdd_bin_edges": (V, (2, 3, 1, 4)),
+    "_histogramdd_from_bin_cts": (V, (2, 3, 1, 4)),
+    "_histogramdd_from_bin_tensors": (V[..., :2].copy(), (np.sort(S[0]), np.sort(S[1]))),
+    "histogram.bin_ct": (V[:0], 3),
 }
 # Results of which torch does not tell the contents, or that only its own backward passes read.
 NOT_COMPARED = {
@@ -155,6 +161,7 @@ NOT_CALLED = {
     "profuse::as_strided_copy": "of graphs that tell how a tensor lies",
     "profuse::as_strided_scatter": "of graphs that tell how a tensor lies",
     "transformers::grouped_mm_fallback": "an operator of another package",
+    **dict.fromkeys(("alpha_dropout", "feature_alpha_dropout", "feature_dropout"), "random"),
     "_reshape_alias": "a view with strides, which arrays have of their own",
 }
 

@@ -17,7 +17,7 @@ aten_samples = pytest.importorskip("aten_samples", reason="torch's operator data
 
 INFOS = {aten_samples.full_name(info): info for info in aten_samples.op_db}
 COUNTS = json.loads(aten_samples.COUNTS.read_text("utf-8"))
-WHOLE = 665  # operators all samples of which are right; the number may only rise
+WHOLE = 670  # operators all samples of which are right; the number may only rise
 # A few of each kind, which run where torch is installed.
 FEW = (
     *("clamp", "sum", "max.reduction_with_dim", "sort", "cat", "index_put", "scatter_add", "addmm"),
@@ -47,6 +47,25 @@ def test_samples_are_torchs_on_compiled_plans(name):
     outcome = outcome_of(name, most=2, compiled=1, dtypes=(torch.float32,))
     assert not outcome.wrong and not outcome.refused
     assert outcome.compiled >= 1
+
+
+OTHER_DTYPES = {
+    "nn.functional.glu": torch.bfloat16,
+    "mT": torch.complex64,
+    "corrcoef": torch.bfloat16,
+    "einsum": torch.int32,
+    "nn.functional.bilinear": torch.int32,
+    "nan_to_num": torch.bfloat16,
+    "native_batch_norm": torch.float16,
+    "nn.functional.interpolate.bicubic": torch.bfloat16,
+}
+
+
+@pytest.mark.parametrize("name", OTHER_DTYPES if EVERY_CASE else list(OTHER_DTYPES)[:2])
+def test_samples_of_other_dtypes_are_torchs(name):
+    outcome = outcome_of(name, most=3, compiled=1, dtypes=(OTHER_DTYPES[name],))
+    assert not outcome.wrong and not outcome.refused
+    assert outcome.compiled == 1
 
 
 def test_counts_only_rise():

@@ -151,8 +151,8 @@ def threshold(self: Any, threshold: Any, value: Any) -> Any:
 
 @aten("glu")
 def glu(self: Any, dim: int = -1) -> Any:
-    first, second = np.split(self, 2, axis=axis_of(dim, self.ndim))
-    return first * _sigmoid(second)
+    first, second = np.split(cast(self, widened(self.dtype)), 2, axis=axis_of(dim, self.ndim))
+    return cast(first * _sigmoid(second), self.dtype)
 
 
 def _softmax_input(self: Any, dtype: Any) -> Any:
@@ -195,11 +195,39 @@ def dropout(input: Any, p: float, train: bool) -> Any:
     return random_dropout(input, p, train)
 
 
-@aten("feature_dropout", "alpha_dropout", "feature_alpha_dropout")
-def other_dropout(input: Any, p: float, train: bool) -> Any:
-    if train and p:
-        raise refuse("alpha_dropout or feature_dropout", "in training", "use dropout, or evaluation mode")
-    return input
+def _dropped(input: Any, p: float, train: bool, *, of_channels: bool, is_alpha: bool) -> Any:
+    """Dropout of elements or of channels, by zeros or by what keeps mean and variance (Klambauer et al., 2017)."""
+    if of_channels and input.ndim < 2:
+        raise refuse("feature_dropout", "of a tensor without channels")
+    if not train or not p:
+        return input
+    if p == 1.0:
+        return input * np.zeros((), input.dtype)
+    shape = (*input.shape[:2], *(1,) * (input.ndim - 2)) if of_channels else input.shape
+    mask = cast(kept(shape, p, numbers_drawn()), input.dtype)
+    if not is_alpha:
+        return input * (mask / cast(1.0 - p, input.dtype))
+    scale = 1.0 / math.sqrt((_SELU * _SELU * p + 1.0) * (1.0 - p))
+    shift = (mask - cast(1, input.dtype)) * cast(_SELU * scale, input.dtype) + cast(_SELU * scale * p, input.dtype)
+    return input * (mask * cast(scale, input.dtype)) + shift
+
+
+_SELU = 1.7580993408473766  # minus the limit of SELU on the left
+
+
+@aten("feature_dropout")
+def feature_dropout(input: Any, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, of_channels=True, is_alpha=False)
+
+
+@aten("alpha_dropout")
+def alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, of_channels=False, is_alpha=True)
+
+
+@aten("feature_alpha_dropout")
+def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, of_channels=True, is_alpha=True)
 
 
 @aten("native_dropout")

@@ -13,6 +13,7 @@ from ....numpy.tracing.traced_control import required
 from ..aten_table import aten
 from ..promotion import INT64, cast, together
 from ..tensors.binary_operators import add, mul, sub, xlogy
+from ..tensors.product_operators import linear
 from ..tensors.reduction_operators import mean, sum_
 from .activation_operators import log_sigmoid
 
@@ -119,6 +120,49 @@ def cross_entropy_loss(
         reduction=("none", "mean", "sum")[reduction],
         label_smoothing=label_smoothing,
     )
+
+
+@aten("torch_nn::_linear_cross_entropy_batch_chunked")
+def chunked_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    linear_bias: Any,
+    weight: Any,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    batch_chunk_size: int,
+    acc_policy: str,
+    acc_dtype: Any,
+    *options: Any,
+    **named: Any,
+) -> tuple[Any, None, None, None]:
+    """The loss of the scores of a linear layer, whole; the gradients that torch keeps with it are left out."""
+    wide = np.dtype(acc_dtype)
+    bias, weights = (x if x is None else cast(x, wide) for x in (linear_bias, weight))
+    scores = linear(cast(input, wide), cast(linear_weight, wide), bias)
+    number = ("none", "mean", "sum").index(reduction)
+    loss = cross_entropy_loss(scores, target, weights, number, ignore_index, label_smoothing)
+    return cast(loss, input.dtype), None, None, None
+
+
+@aten("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
+def chunked_cross_entropies(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    linear_bias: Any,
+    weight: Any,
+    ignore_index: int,
+    *options: Any,
+    acc_dtype: Any = None,
+    **named: Any,
+) -> Any:
+    dtype = options[2] if len(options) > 2 else acc_dtype
+    return chunked_cross_entropy(
+        input, linear_weight, target, linear_bias, weight, "none", ignore_index, 0.0, 0, "", dtype
+    )[0]
 
 
 @aten("margin_ranking_loss")

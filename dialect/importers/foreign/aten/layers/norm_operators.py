@@ -105,6 +105,12 @@ def _channels(x: Any) -> tuple[Any, ...]:
     return (x.shape[1], *(1,) * (x.ndim - 2))
 
 
+def _as_statistics(input: Any, parameters: tuple[Any, ...], *values: Any) -> tuple[Any, ...]:
+    """Statistics in the dtype in which torch's CPU operators give them: that of the parameters, if there are any."""
+    dtype = next((p.dtype for p in parameters if p is not None), input.dtype)
+    return tuple(cast(x, dtype) for x in values)
+
+
 def _moved(running: Any, new: Any, momentum: float) -> Any:
     return cast(
         running * cast(1.0 - momentum, running.dtype) + cast(new * cast(momentum, new.dtype), running.dtype),
@@ -130,7 +136,8 @@ def batch_norm_functional(
     x = cast(input, widened(input.dtype))
     y, mean, rstd, variance = _batch_statistics(x, eps)
     y = cast(_scaled(y, weight, bias, _channels(x)), input.dtype)
-    return y, mean, rstd, _moved(running_mean, mean, momentum), _moved(running_var, variance, momentum)
+    statistics = _as_statistics(input, (weight, bias, running_mean), mean, rstd)
+    return y, *statistics, _moved(running_mean, mean, momentum), _moved(running_var, variance, momentum)
 
 
 @aten("_batch_norm_with_update_functional")
@@ -145,8 +152,9 @@ def batch_norm_with_update_functional(
 def batch_norm_no_training(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple[Any, Any, Any]:
-    nothing = np.zeros((0,), widened(input.dtype))
-    return _by_running(input, weight, bias, running_mean, running_var, eps), nothing, nothing
+    nothing = np.zeros((0,), input.dtype)
+    statistics = _as_statistics(input, (weight, bias, running_mean), nothing, nothing)
+    return _by_running(input, weight, bias, running_mean, running_var, eps), *statistics
 
 
 @aten("native_batch_norm", "_native_batch_norm_legit")
@@ -161,7 +169,8 @@ def native_batch_norm(
     if running_mean is not None:
         running_mean[...] = _moved(running_mean, mean, momentum)
         running_var[...] = _moved(running_var, variance, momentum)
-    return cast(_scaled(y, weight, bias, _channels(x)), input.dtype), mean, rstd
+    statistics = _as_statistics(input, (weight, bias, running_mean), mean, rstd)
+    return cast(_scaled(y, weight, bias, _channels(x)), input.dtype), *statistics
 
 
 @aten("_batch_norm_with_update")

@@ -17,7 +17,7 @@ from ....numpy.tracing.handler_tables import created
 from ...window_axes import window_count
 from ..aten_table import aten, refuse
 from ..dimensions import each
-from ..promotion import INT64, cast, is_float, is_integral
+from ..promotion import INT64, cast, is_float, is_integral, widened
 from ..tensors.binary_operators import truncated_division
 from ..tensors.index_operators import scattered
 from ..tensors.join_operators import padded
@@ -165,7 +165,7 @@ def _edges(length: int, count: int) -> list[tuple[int, int]]:
 
 def _adaptive_mean(self: Any, output_size: Any, count: int) -> Any:
     """Means of windows that part each of the last axes."""
-    x = self
+    x = cast(self, widened(self.dtype))
     for k, size in enumerate(each(output_size, count)):
         axis = x.ndim - count + k
         length = int(x.shape[axis])
@@ -178,7 +178,7 @@ def _adaptive_mean(self: Any, output_size: Any, count: int) -> Any:
         front = (slice(None),) * axis
         means = [np.mean(x[(*front, slice(a, b))], axis=axis, keepdims=True) for a, b in _edges(length, parts)]
         x = np.concatenate(means, axis) if means else x[(*front, slice(0, 0))]
-    return np.copy(x) if x is self else x
+    return np.copy(x) if x is self else cast(x, self.dtype)
 
 
 @aten("_adaptive_avg_pool2d", "adaptive_avg_pool2d")
@@ -237,6 +237,51 @@ def adaptive_max_pool3d(self: Any, output_size: Any) -> tuple[Any, Any]:
     return _adaptive_max(self, output_size, 3)
 
 
+def _fractional_max(self: Any, kernel_size: Any, output_size: Any, samples: Any, count: int) -> tuple[Any, Any]:
+    """Maxima of windows whose places follow a random number for each channel and axis (Graham, 2014)."""
+    kernel, counts = each(kernel_size, count), each(output_size, count)
+    if self.dtype.itemsize < 4 or samples.dtype != self.dtype:
+        raise refuse("fractional_max_pool", f"on {self.dtype} with random numbers of {samples.dtype}")
+    x = self if self.ndim == count + 2 else self[None]
+    sizes = [int(size) for size in x.shape[2:]]
+    front = tuple(x.shape[:2])
+    index: Any = 0
+    for k, (size, span, windows) in enumerate(zip(sizes, kernel, counts, strict=True)):
+        # Random numbers begin with the last axis of planes, and with the first one of volumes.
+        sample = samples[..., count - 1 - k if count == 2 else k][..., None]
+        starts = np.concatenate([_starts(sample, size - span, windows), np.full((*front, 1), size - span)], axis=-1)
+        at = starts[..., None] + np.arange(span)
+        ones = [1] * (2 * count)
+        ones[k], ones[count + k] = windows, span
+        index = index * size + np.reshape(at, (*front, *ones))
+    shape = (*front, *counts, math.prod(kernel))
+    index = np.reshape(np.broadcast_to(index, (*front, *counts, *kernel)), (*front, -1))
+    elements = np.reshape(np.take_along_axis(np.reshape(x, (*front, -1)), index, -1), shape)
+    place = np.argmax(elements, axis=-1, keepdims=True)
+    found = (np.take_along_axis(y, place, -1)[..., 0] for y in (elements, np.reshape(index, shape)))
+    value, index = found if self.ndim == count + 2 else (y[0] for y in found)
+    return value, cast(index, INT64)
+
+
+def _starts(sample: Any, last: int, windows: int) -> Any:
+    """Where the windows but the last one begin."""
+    if windows == 1:
+        return np.zeros((*sample.shape[:-1], 0), np.int64)
+    alpha = cast(cast(last, sample.dtype) / cast(windows - 1, sample.dtype), sample.dtype)
+    steps = cast(np.arange(windows - 1), sample.dtype)
+    return cast((steps + sample) * alpha, INT64) - cast(sample * alpha, INT64)
+
+
+@aten("fractional_max_pool2d")
+def fractional_max_pool2d(self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> tuple[Any, Any]:
+    return _fractional_max(self, kernel_size, output_size, random_samples, 2)
+
+
+@aten("fractional_max_pool3d")
+def fractional_max_pool3d(self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> tuple[Any, Any]:
+    return _fractional_max(self, kernel_size, output_size, random_samples, 3)
+
+
 # --- resampling -----------------------------------------------------------------------------------------------
 
 
@@ -248,7 +293,7 @@ def _resample(self: Any, output_size: Any, scales: Any, mode: str, align_corners
         if output_size is None
         else [operator.index(s) for s in output_size]
     )
-    x = self
+    x = cast(self, widened(self.dtype)) if mode == "cubic" else self
     for k in range(count):
         have = int(x.shape[k + 2])
         scale = factors[k] if k < len(factors) else None
@@ -257,7 +302,7 @@ def _resample(self: Any, output_size: Any, scales: Any, mode: str, align_corners
             x = _cubic(x, k + 2, sizes[k], step, align_corners)
         else:
             x = resampled(x, k + 2, have, sizes[k], step, mode, align_corners)
-    return np.copy(x) if x is self else x
+    return np.copy(x) if x is self else cast(x, self.dtype)
 
 
 def named_scales(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -312,6 +357,8 @@ def _cubic(x: Any, axis: int, out: int, step: float, align: bool) -> Any:
 
 @aten("upsample_bicubic2d")
 def upsample_bicubic2d(self: Any, output_size: Any, align_corners: bool, *scales: Any, **named: Any) -> Any:
+    if not is_float(self.dtype):  # torch rounds the weights of small integers
+        raise refuse("upsample_bicubic2d", f"on {self.dtype}")
     return _resample(self, output_size, named_scales(scales, named), "cubic", bool(align_corners))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,13 @@ from .creation_operators import linspace
 
 
 def _bounds(flat: Any, low: Any, high: Any, half: float) -> tuple[Any, Any]:
-    """The outer edges of all bins: those that are given, the extrema, or ``half`` to both sides of the only number."""
+    """The outer edges of all bins: those that are given, the extrema for None, or ``half`` around the only number."""
     dtype = flat.dtype
-    if low != high:
-        return cast(low, dtype), cast(high, dtype)
-    first, last = cast(low, dtype), cast(high, dtype)
-    if low == 0 and int(flat.shape[0]):
-        first, last = np.min(flat), np.max(flat)
+    if low is None:
+        is_any = bool(int(flat.shape[0]))
+        first, last = (np.min(flat), np.max(flat)) if is_any else (cast(0, dtype), cast(1, dtype))
+    else:
+        first, last = cast(low, dtype), cast(high, dtype)
     reason = f"the range of elements in bins is not finite, or begins behind its end: {low} to {high}"
     first = demanded(first, np.isfinite(first) & np.isfinite(last) & (first <= last), reason)
     is_point, step = first == last, cast(half, dtype)
@@ -42,7 +44,8 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     flat = np.reshape(self, (-1,))
     if not is_float(self.dtype) or bins <= 0 or min > max:
         raise refuse("histc", f"of {self.dtype}, with {bins} bins from {min} to {max}")
-    low, high = _bounds(flat, min, max, 1.0)
+    first, last = (None, None) if min == max else (min, max)
+    low, high = _bounds(flat, first, last, 1.0)
     is_inside = (flat >= low) & (flat <= high)
     scaled = np.where(is_inside, flat - low, cast(0, flat.dtype)) * cast(bins, flat.dtype) / (high - low)
     return _counted(np.minimum(cast(scaled, INT64), bins - 1), is_inside, None, bins, flat.dtype)
@@ -50,25 +53,60 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 @aten("histogram.bin_ct")
 def histogram(self: Any, bins: int, *, range: Any = None, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
-    if range is not None and range[0] > range[1]:
-        raise refuse("histogram", f"from {range[0]} to {range[1]}")
-    flat = np.reshape(self, (-1,))
-    first, last = (0, 0) if range is None else range
-    low, high = _bounds(flat, first, last, 0.5)
-    return histogram_of_edges(self, linspace(low, high, bins + 1, dtype=flat.dtype), weight=weight, density=density)
+    (edges,) = edges_of_bins(np.reshape(self, (-1, 1)), (bins,), range=range)
+    return histogram_of_edges(self, edges, weight=weight, density=density)
 
 
 @aten("histogram.bins_tensor")
 def histogram_of_edges(self: Any, bins: Any, *, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
-    flat, count = np.reshape(self, (-1,)), int(bins.shape[0]) - 1
-    if count < 1:
+    return points_in_bins(np.reshape(self, (-1, 1)), (bins,), weight=weight, density=density), bins
+
+
+@aten("_histogramdd_bin_edges")
+def edges_of_bins(
+    self: Any, bins: Sequence[int], *, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Any, ...]:
+    """The edges of bins of equal sizes along each coordinate of points, from the least to the largest or in a range."""
+    points = np.reshape(self, (-1, self.shape[-1]))
+    edges = []
+    for k, count in enumerate(bins):
+        low, high = (None, None) if range is None else (range[2 * k], range[2 * k + 1])
+        if count < 1 or (low is not None and not low <= high):
+            raise refuse("histogram", f"with {count} bins from {low} to {high}")
+        first, last = _bounds(points[:, k], low, high, 0.5)
+        edges.append(linspace(first, last, count + 1, dtype=points.dtype))
+    return tuple(edges)
+
+
+@aten("_histogramdd_from_bin_cts")
+def points_in_equal_bins(
+    self: Any, bins: Sequence[int], *, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    return points_in_bins(self, edges_of_bins(self, bins, range=range), weight=weight, density=density)
+
+
+@aten("_histogramdd_from_bin_tensors")
+def points_in_bins(self: Any, bins: Sequence[Any], *, weight: Any = None, density: bool = False) -> Any:
+    """How many points (..., D), or what weights of them, are in each bin; one tensor of edges for each of D axes."""
+    points = np.reshape(self, (-1, self.shape[-1]))
+    counts = [int(edges.shape[0]) - 1 for edges in bins]
+    if min(counts) < 1:
         raise refuse("histogram", "without a bin")
-    bins = demanded(bins, bins[1:] >= bins[:-1], "the edges of bins are not in order")
-    is_inside = (flat >= bins[0]) & (flat <= bins[-1])
-    places = np.minimum(np.searchsorted(bins, flat, side="right") - 1, count - 1)
+    place: Any = 0
+    is_inside: Any = True
+    for k, (edges, count) in enumerate(zip(bins, counts, strict=True)):
+        x = points[:, k]
+        edges = demanded(edges, edges[1:] >= edges[:-1], "the edges of bins are not in order")
+        is_inside = is_inside & (x >= edges[0]) & (x <= edges[-1])
+        place = place * count + np.minimum(np.searchsorted(edges, x, side="right") - 1, count - 1)
     weights = None if weight is None else np.reshape(weight, (-1,))
-    sums = _counted(places, is_inside, weights, count, flat.dtype)
-    return sums / (np.sum(sums) * (bins[1:] - bins[:-1])) if density else sums, bins
+    sums = np.reshape(_counted(place, is_inside, weights, math.prod(counts), points.dtype), tuple(counts))
+    if not density:
+        return sums
+    sums = sums / np.sum(sums)
+    for k, edges in enumerate(bins):
+        sums = sums / np.reshape(edges[1:] - edges[:-1], (-1, *(1,) * (len(counts) - k - 1)))
+    return sums
 
 
 _EMPTY = {"sum": 0.0, "mean": np.nan, "max": -np.inf, "min": np.inf, "prod": 1.0}

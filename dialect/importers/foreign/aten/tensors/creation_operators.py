@@ -10,6 +10,7 @@ import numpy as np
 
 from ....numpy.handlers.axes import sizes
 from ....numpy.neural.dropout_masks import numbers_drawn
+from ....numpy.neural.layer_inputs import detached
 from ....numpy.tracing.composites import composite
 from ....numpy.tracing.handler_tables import created
 from ..aten_table import aten, refuse
@@ -237,6 +238,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, dtype: Any = None, ge
     else:
         out = mean.dtype if is_tensor(mean) else std.dtype
         shape = np.broadcast_shapes(*(tuple(x.shape) for x in (mean, std) if is_tensor(x)))
+    # As of torch's, what the numbers are drawn by has the gradient 0.
+    mean, std = (detached(x) if is_tensor(x) else x for x in (mean, std))
     return normal_numbers(shape, out) * cast(std, out) + cast(mean, out)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, attention and the cells of recurrent networks."""
+"""Products of matrices and vectors, covariances, and attention."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from ....numpy.neural.attention import scaled_dot_product_attention
 from ...on_host import on_host
 from ..aten_table import aten, refuse
-from ..promotion import BOOL, cast, category, widened
-from .binary_operators import add, mul
+from ..demands import demanded
+from ..promotion import BOOL, INT64, cast, category, is_integral, widened
+from .binary_operators import add, div, mul, sub
 from .reduction_operators import sum_
 
 
@@ -103,8 +104,58 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else y + bias
 
 
+@aten("cov")
+def cov(self: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    rows = self if self.ndim == 2 else np.reshape(self, (1, -1))
+    if self.dtype == BOOL or self.ndim > 2 or not int(rows.shape[1]):
+        raise refuse("cov", "of bools, of more than two axes, or of nothing")
+    weights, total, norm = _weights_of_columns(int(rows.shape[1]), correction, fweights, aweights)
+    x = sub(rows, div(sum_(_weighted(rows, weights), 1, True), total))
+    y = _weighted(x, weights)
+    y = div(product(x, np.transpose(np.conj(y) if category(y.dtype) == 3 else y)), norm)
+    return np.squeeze(y, axis=tuple(k for k in range(2) if int(y.shape[k]) == 1))
+
+
+def _weighted(x: Any, weights: Any) -> Any:
+    return x if weights is None else mul(x, weights)
+
+
+def _weights_of_columns(count: int, correction: int, fweights: Any, aweights: Any) -> tuple[Any, Any, Any]:
+    """The weight of each observation, None for 1; the sum of the weights; and what a covariance is divided by."""
+    if fweights is None and aweights is None:
+        return None, count, max(count - correction, 0)
+    if fweights is not None:
+        fweights = demanded(fweights, fweights >= 0, "cov(): fweights cannot be negative")
+    if aweights is not None:
+        aweights = demanded(aweights, aweights >= 0, "cov(): aweights cannot be negative")
+    weights = fweights if aweights is None else aweights if fweights is None else mul(fweights, aweights)
+    total = sum_(weights)
+    total = demanded(total, total != 0, "cov(): weights sum to zero, can't be normalized")
+    lost: Any = correction
+    if aweights is not None and correction:
+        lost = mul(div(sum_(mul(weights, aweights)), total), correction)
+    norm = sub(total, lost)
+    return weights, total, np.maximum(norm, cast(0, norm.dtype))
+
+
+@aten("corrcoef")
+def corrcoef(self: Any) -> Any:
+    y = cov(self)
+    if not y.ndim:
+        return y / y
+    deviation = np.sqrt(np.real(np.diagonal(y)) if category(y.dtype) == 3 else np.diagonal(y))
+    y = y / deviation[:, None] / deviation[None, :]
+    if category(y.dtype) == 3:
+        return np.clip(np.real(y), -1, 1) + cast(1j, y.dtype) * np.clip(np.imag(y), -1, 1)
+    return np.minimum(np.maximum(y, cast(-1, y.dtype)), cast(1, y.dtype))
+
+
 @aten("einsum")
 def einsum(equation: str, tensors: Any, *, path: Any = None) -> Any:
+    if len(tensors) == 1 and is_integral(tensors[0].dtype):  # of one tensor torch makes a sum, where an axis goes
+        names, _, kept = equation.replace(" ", "").partition("->")
+        if "->" not in equation or set(names) - set(kept):
+            tensors = (cast(tensors[0], INT64),)
     return np.einsum(equation, *tensors)
 
 
@@ -117,7 +168,9 @@ def trilinear(
         np.expand_dims(x, tuple(dim % ndim for dim in dims)) if dims else x
         for x, dims in ((i1, expand1), (i2, expand2), (i3, expand3))
     )
-    return np.sum(a * b * c, axis=tuple(sumdim)) if sumdim else a * b * c
+    wide = widened(a.dtype)
+    each = cast(a, wide) * cast(b, wide) * cast(c, wide)
+    return cast(np.sum(each, axis=tuple(sumdim), dtype=wide) if sumdim else each, a.dtype)
 
 
 @aten("scaled_dot_product_attention")

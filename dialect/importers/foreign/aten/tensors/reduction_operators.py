@@ -312,33 +312,6 @@ def pdist(self: Any, p: float = 2.0) -> Any:
     return vector_norm(np.take(self, rows, axis=0) - np.take(self, columns, axis=0), p, -1)
 
 
-@aten("cov")
-def cov(self: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    if fweights is not None or aweights is not None:
-        raise refuse("cov", "with weights, of which torch checks the contents")
-    rows = self if self.ndim == 2 else np.reshape(self, (1, -1))
-    count = int(rows.shape[1])
-    if self.dtype == BOOL or self.ndim > 2 or not count:
-        raise refuse("cov", "of bools, of more than two axes, or of nothing")
-    x = cast(rows, DEFAULT) if is_integral(rows.dtype) else rows
-    x = x - np.mean(x, axis=1, keepdims=True)
-    product = x @ (np.conj(x) if category(x.dtype) == 3 else x).T
-    y = product / cast(max(count - correction, 0), product.dtype)
-    return np.squeeze(y, axis=tuple(k for k in range(2) if int(y.shape[k]) == 1))
-
-
-@aten("corrcoef")
-def corrcoef(self: Any) -> Any:
-    y = cov(self)
-    if not y.ndim:
-        return y / y
-    deviation = np.sqrt(np.real(np.diagonal(y)) if category(y.dtype) == 3 else np.diagonal(y))
-    y = y / deviation[:, None] / deviation[None, :]
-    if category(y.dtype) == 3:
-        return np.clip(np.real(y), -1, 1) + cast(1j, y.dtype) * np.clip(np.imag(y), -1, 1)
-    return np.clip(y, cast(-1, y.dtype), cast(1, y.dtype))
-
-
 @aten("trace")
 def trace(self: Any) -> Any:
     return sum_(np.diagonal(self))

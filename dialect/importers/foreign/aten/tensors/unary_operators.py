@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ....numpy.capture.user_functions import op
@@ -261,10 +262,10 @@ def nan_to_num(self: Any, nan: float | None = None, posinf: float | None = None,
         return np.copy(self)
     if category(dtype) == 3:
         raise refuse("nan_to_num", "on complex tensors")
-    limits = np.finfo(dtype)
+    limits = ml_dtypes.finfo(dtype)
     x = np.where(self != self, cast(0.0 if nan is None else nan, dtype), self)
-    x = np.where(self == cast(math.inf, dtype), cast(limits.max if posinf is None else posinf, dtype), x)
-    return np.where(self == cast(-math.inf, dtype), cast(limits.min if neginf is None else neginf, dtype), x)
+    x = np.where(self == cast(math.inf, dtype), cast(float(limits.max) if posinf is None else posinf, dtype), x)
+    return np.where(self == cast(-math.inf, dtype), cast(float(limits.min) if neginf is None else neginf, dtype), x)
 
 
 @aten("_to_copy")
@@ -314,6 +315,8 @@ def view_as_complex(self: Any) -> Any:
 @aten("complex")
 def complex_of(real: Any, imag: Any) -> Any:
     re, im = np.broadcast_arrays(*together(real, imag))
+    if re.dtype.itemsize < 4:
+        raise refuse("complex", f"on {re.dtype}", "convert to float32 first")
     if not re.ndim:  # parts of a number cannot be written
         return np.reshape(complex_of(np.reshape(re, (1,)), np.reshape(im, (1,))), ())
     out = created("zeros", tuple(re.shape), complex_dtype(re.dtype))

@@ -88,9 +88,15 @@ def t(self: Any) -> Any:
     return np.transpose(self)
 
 
-@aten("mT", "matrix_H", "mH", "adjoint")
+@aten("mT")
 def matrix_transposed(self: Any) -> Any:
-    return np.conj(np.swapaxes(self, -1, -2)) if self.dtype.kind == "c" else np.swapaxes(self, -1, -2)
+    return np.swapaxes(self, -1, -2)
+
+
+@aten("matrix_H", "mH", "adjoint")
+def adjoint(self: Any) -> Any:
+    y = np.swapaxes(self, -1, -2)
+    return np.conj(y) if self.dtype.kind == "c" else y
 
 
 @aten("movedim", "moveaxis")

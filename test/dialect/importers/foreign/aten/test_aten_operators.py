@@ -81,6 +81,11 @@ CASES = {
     "expand keeps": (("expand", M[:1], (2, -1, -1)), np.broadcast_to(M[:1], (2, 1, 4))),
     "the order of equal ones is kept": (("argsort", np.array([1, 2, 1, 2]), -1, True), np.array([1, 3, 0, 2])),
     "the largest of equal ones is the first": (("max.dim", np.array([3, 5, 5]), 0), None),
+    "a transposed complex matrix is not conjugated": (("mT", M + 1j * M), (M + 1j * M).T),
+    "a gate of half precision": (("glu", np.array([3, 0], np.float16)), np.array([1.5], np.float16)),
+    "a sum of small integers by letters": (("einsum", "i->", (I.astype(np.int32),)), np.int64(-3)),
+    "a trace of small integers by letters": (("einsum", "i->i", (I.astype(np.int32),)), I.astype(np.int32)),
+    "bins between equal ends reach from the least to the largest": (("histc", f32(1, 2, 2.5), 3, 2, 2), f32(1, 0, 2)),
     "a norm of infinite order": (("linalg_vector_norm", X, math.inf), np.float32(3)),
 }
 
@@ -197,12 +202,61 @@ def test_random_tensors_are_drawn_from_our_generator():
     assert np.array_equal(kept != 0, mask) and abs(mask.mean() - 0.75) < 0.06
 
 
+def test_dropout_of_channels_and_by_negative_saturation():
+    pf.manual_seed(5)
+    ones = np.ones((40, 50, 3), np.float32)
+    whole = call("feature_dropout", ones, 0.25, True)
+    assert np.array_equal(whole, np.broadcast_to(whole[..., :1], whole.shape))
+    assert set(np.unique(whole)) == {np.float32(0), np.float32(1 / 0.75)} and abs(whole.mean() - 1) < 0.06
+    x = RNG.standard_normal((200, 300)).astype(np.float32)
+    for name, y in (
+        ("alpha_dropout", call("alpha_dropout", x, 0.4, True)),
+        ("feature_alpha_dropout", call("feature_alpha_dropout", x[..., None], 0.4, True)),
+    ):
+        assert abs(y.mean() - x.mean()) < 0.02 and abs(y.std() - x.std()) < 0.02, name
+        assert abs(np.unique(y, return_counts=True)[1].max() / y.size - 0.4) < 0.02
+    assert not call("feature_alpha_dropout", ones, 1.0, True).any()
+    assert np.array_equal(call("alpha_dropout", x, 0.4, False), x)
+
+
+def test_covariances_are_weighted():
+    often, sure = np.array([1, 2, 0, 3]), f32(0.5, 1, 2, 0.25)
+    for named in ({"fweights": often}, {"aweights": sure}, {"fweights": often, "aweights": sure}):
+        for correction in (0, 1):
+            arrays = (M, *named.values())
+            refs = {key: ValueRef(k + 1) for k, key in enumerate(named)}
+            graph = function_of(len(arrays), ("cov", (ValueRef(0),), {**refs, "correction": correction}))
+            same(graph(*arrays), np.cov(M, ddof=correction, **named).astype(np.float32))
+    f = pf.jit(function_of(2, ("cov", (ValueRef(0),), {"fweights": ValueRef(1)})), background=False)
+    for _ in range(3):
+        same(f(M, often), np.cov(M, fweights=often).astype(np.float32))
+    with pytest.raises((pf.ProfuseError, IndexError, ValueError), match="fweights cannot be negative"):
+        f(M, -often)
+
+
+def test_statistics_of_half_precision_have_the_dtype_of_the_parameters():
+    x = RNG.standard_normal((6, 3, 5)).astype(np.float16)
+    for dtype in (np.float16, np.float32):
+        parameters = [np.ones(3, dtype) for _ in range(4)]
+        for name in ("native_batch_norm", "_native_batch_norm_legit_functional"):
+            for is_training in (True, False):
+                y, mean, rstd, *_ = call(name, x, *parameters, is_training, 0.1, 1e-5)
+                assert y.dtype == np.float16 and mean.dtype == rstd.dtype == dtype
+
+
+def test_what_random_numbers_are_drawn_by_has_no_gradient():
+    graph = function_of(1, ("normal.Tensor_float", (ValueRef(0), 0.5), {}))
+    assert pf.grad(lambda x: np.sum(graph(x)))(f32(1, 2)).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("op", "operands", "match"),
     [
         ("mean", (I,), "mean is not supported on int64"),
         ("where", (X > 0,), "where is not supported with a condition alone"),
-        ("alpha_dropout", (X, 0.5, True), "alpha_dropout"),
+        ("feature_dropout", (X, 0.5, True), "feature_dropout is not supported of a tensor without channels"),
+        ("complex", (X.astype(np.float16), X.astype(np.float16)), "complex is not supported on float16"),
+        ("upsample_bicubic2d", (np.zeros((1, 1, 2, 2), np.uint8), (4, 4), False), "is not supported on uint8"),
         ("view.dtype", (X, np.dtype(np.int32)), "view is not supported with another dtype"),
     ],
 )
