@@ -1612,6 +1612,27 @@ MUTATIONS = (
         ("executor/cuda/test_cublaslt.py::test_alignment_is_part_of_what_a_plan_is_for",),
     ),
     Mutation(
+        "collections of garbage are switched on for users who have switched them off",
+        "__init__.py",
+        "        if collects:",
+        "        if True:",
+        ("test_import.py::test_nobody_looks_for_garbage_while_modules_are_loaded",),
+    ),
+    Mutation(
+        "a limit of loops asks the system at each round",
+        "executor/interpret/loop_limit.py",
+        "if not self.over and (now := time.perf_counter()) - self._asked >= self._left:",
+        "if not self.over and (now := time.perf_counter()):",
+        ("executor/compile/test_rounds.py::test_a_limit_rarely_asks_the_system_for_the_time_of_the_thread",),
+    ),
+    Mutation(
+        "ops of users get in-place forms where these are loaded later",
+        "dialect/ops/indexing/inplace_forms.py",
+        'if not _op.__module__.startswith(f"{_PACKAGE}."):',
+        "if False:",
+        ("test_import.py::test_in_place_forms_are_loaded_when_asked_for",),
+    ),
+    Mutation(
         "equal reads on both sides of a write merge",
         "dialect/passes/cleanup/cse.py",
         "not is_pure(op) or memory.is_touched(op)",

@@ -49,6 +49,19 @@ def test_nobody_looks_for_garbage_while_modules_are_loaded(collects):
     )
 
 
+def test_in_place_forms_are_loaded_when_asked_for():
+    loaded_after(
+        "from profuse.dialect import ops\n"
+        "from profuse.dialect.ir.op import OPS, find_op\n"
+        "from profuse.dialect.ops.elementwise.families import Unary\n"
+        "class Own(Unary, name='own'):\n"
+        "    numpy = abs\n"
+        "assert 'profuse.add_' not in OPS and 'profuse.linear' not in OPS\n"
+        "assert find_op('add_') and find_op('erf_') and find_op('linear')\n"
+        "assert find_op('own_') is None"  # only the ops of the package have one
+    )
+
+
 def test_a_warm_process_loads_no_pool(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # other folders have kernels checked
     monkeypatch.setenv("PROFUSE_CACHE", "on")
