@@ -8,7 +8,6 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..dataclass import dataclass
-from ..ir.attrs import I64, AttrKind
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,12 @@ def key_of(rule: CustomRule) -> RuleKey:
     first = int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
     with _lock:
         number = _keys.get(rule)
-        registered = None if number is None else _rules.get(number)
-        if number is not None and registered is not None:
-            return RuleKey(number, registered)
+        equal = None if number is None else _rules.get(number)
+        if number is not None and equal is not None:
+            return RuleKey(number, equal)
         count = _counts.get(first, 0)
         while first + count in _rules:
             count += 1
         _counts[first] = count + 1
         _keys[rule], _rules[first + count] = first + count, rule
         return RuleKey(first + count, rule)
-
-
-RULE = AttrKind(
-    "integer", I64.irdl, I64.text, lambda a: RuleKey(I64.decode(a)), int, lambda data: RuleKey(I64.from_json(data))
-)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import ShapeError, TraceError
-from ..ir.attrs import I64, STR
+from ..ir.attrs import I64, STR, AttrKind
 from ..ir.dtypes import dtype_of
 from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, Shape, TensorType, Type
 from .broadcast import shape_of, shape_text
-from .custom_rules import RULE, CustomRule, RuleKey
 from .elementwise.families import Binary, Unary
 from .reductions.reduce import wide
 from .sizes import complete_shape, prove_equal, tensor_type
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from ...lowering.linalg.scalar import Scalar
     from ...lowering.linalg.tensor_builder import Builder, TensorValue
     from ..ir.gradients import GradientBuilder
+    from .custom_rules import CustomRule, RuleKey
 
 
 class AutogradZero(Op, name="autograd_zero"):
@@ -288,6 +288,17 @@ class FlatAtZero(Passed, name="flat_at_zero"):
 # --- gradients of the user's own -----------------------------------------------------------------
 
 
+def _key(number: int) -> RuleKey:
+    from .custom_rules import RuleKey
+
+    return RuleKey(number)
+
+
+RULE = AttrKind(
+    "integer", I64.irdl, I64.text, lambda a: _key(I64.decode(a)), int, lambda data: _key(I64.from_json(data))
+)
+
+
 class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
     """One of the results, as it is, of a function whose gradient a rule of the user's computes.
 
@@ -311,7 +322,7 @@ class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
     @classmethod
     def rule(cls, attrs: Attrs) -> CustomRule:
         """The user's rule; raises TraceError for one that is not known in this process."""
-        rule = RuleKey(attrs["key"]).rule
+        rule = _key(attrs["key"]).rule
         if rule is None:
             raise TraceError(
                 "the gradient of a function that another process has saved is not known",

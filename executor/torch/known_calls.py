@@ -67,15 +67,14 @@ class _Latest:
         args: its arguments; empty = nothing is compared with it.
 
     Attributes:
-        count: the number of arguments; 0 = nothing is compared.
+        count: the number of arguments.
         grad: whether gradient mode was on.
-        takes: torch's check; None = it has none.
+        takes: torch's check; None = nothing is compared.
     """
 
     def __init__(self, call: KnownCall | None, args: tuple) -> None:
-        self.call, self.grad = call, _grad_mode()
+        self.call, self.grad, self.count = call, _grad_mode(), len(args)
         self.takes = alike(args) if args else None
-        self.count = len(args) if self.takes else 0
 
 
 class KnownCalls:
@@ -91,7 +90,8 @@ class KnownCalls:
         if not self._calls or _function_modes() or _dispatch_modes():
             return None
         latest = self._latest
-        if latest.count and latest.count == len(args) and latest.grad is _grad_mode() and latest.takes(*args):
+        takes = latest.takes
+        if takes is not None and latest.count == len(args) and latest.grad is _grad_mode() and takes(*args):
             served = latest.call
         else:
             served = self._of_kind(args)
