@@ -129,7 +129,7 @@ def _order(check: Check, o: _GuardedValue) -> _Found:
 def _products(size: Dim) -> Iterator[Monomial]:
     """The products in an expression, those of which it takes the larger or the smaller one among them."""
     for factors, _ in terms_of(size):
-        if len(factors) == 1 and factors[0][0] in ("max", "min"):
+        if len(factors) == 1 and isinstance(factors[0], tuple) and factors[0][0] in ("max", "min"):
             yield from _products(factors[0][1])
             yield from _products(factors[0][2])
         else:
@@ -140,14 +140,14 @@ _LIMITS = (2**31, 2**24, 2**20)  # that emitted code wants factors to be below, 
 
 
 def _fit(check: Check, o: _GuardedValue) -> _Found:
-    tests = []
+    tests: list[Test] = []
     for side in check.wanted:
         # The sizes of one array have a product of 64 bits, if none of them is 0; those of two need not.
         mixed = [p for p in map(leaves_of, _products(side)) if len({axis_of(name)[0] for name in p}) > 1]
         limit = next((limit for limit in _LIMITS if fits_64_bits(side, limit)), 0)
         if mixed and not limit:
             raise Refused(f"a guard compares a product of sizes that may need many bits ({side}), as Python does")
-        names = sorted(set().union(*mixed))
+        names = sorted({name for product in mixed for name in product})
         tests += [Test(("less", o.bound[name], limit), 1) for name in names if isinstance(o.bound[name], Sym)]
     left, right = (size_of(side, o.bound) for side in check.wanted)
     return tests if left == right else [*tests, Test(("same", left, right), 1)]

@@ -54,13 +54,15 @@ class Derivation:
 
         So results are known of ops whose operands have to fit each other, as of a layer and its bias.
         """
-        first, second = expr, expected
+        first: Any = expr
+        second = expected
         if isinstance(expr, Computed) and (expr.op, expected) in (("eq", True), ("ne", False)):
             first, second = expr.args
         if not all(type(size) is int or isinstance(size, Sym) for size in (first, second)):
             return
         first, second = (substitute(size, self._equal) for size in (first, second))
-        told, by = (first, second) if _tells(first, second) else (second, first)
+        pair: tuple[Any, Any] = (first, second) if _tells(first, second) else (second, first)
+        told, by = pair
         if _tells(told, by):
             (leaf,) = told.symbols
             self._equal = {own: substitute(size, {leaf: by}) for own, size in self._equal.items()} | {leaf: by}
