@@ -7,6 +7,7 @@ raises for the same mistake, so ``except ValueError`` written for NumPy code kee
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,15 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col}" if self.col else f"{self.file}:{self.line}"
 
 
+class Telling(threading.local):
+    """``is_plain`` on a thread whose errors the user's code may catch and read, as what NumPy raises."""
+
+    is_plain = False
+
+
+TELLING = Telling()
+
+
 class ProfuseError(Exception):
     """Base of every error raised on purpose by this package.
 
@@ -44,7 +54,7 @@ class ProfuseError(Exception):
 
     def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
         self.what, self.loc, self.hint = what, loc, hint
-        super().__init__(self._text())
+        super().__init__(what if TELLING.is_plain else self._text())
 
     def _text(self) -> str:
         text = f"{self.loc}: {self.what}" if self.loc else self.what
@@ -54,6 +64,11 @@ class ProfuseError(Exception):
         """Say where the error arose, unless it says so."""
         if self.loc is None and loc is not None:
             self.loc = loc
+            self.tell()
+
+    def tell(self) -> None:
+        """Have the text tell where the error arose and what to do next, unless the user's code may read it."""
+        if not TELLING.is_plain:
             self.args = (self._text(),)
 
 

@@ -142,6 +142,27 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_kept_by_packages.py::test_a_function_that_dispatches_by_class_itself",),
     ),
     Mutation(
+        "errors that are caught tell the line",
+        "dialect/errors.py",
+        "super().__init__(what if TELLING.is_plain else self._text())",
+        "super().__init__(self._text())",
+        ("dialect/importers/capture/test_caught.py::test_the_text_of_a_caught_error_is_numpys[index]",),
+    ),
+    Mutation(
+        "errors of functions tell no line",
+        "dialect/importers/numpy/tracing/current.py",
+        "            raised.tell()\n",
+        "            pass\n",
+        ("dialect/importers/capture/test_caught.py::test_errors_that_leave_the_function_tell_the_line",),
+    ),
+    Mutation(
+        "what a package's decorator keeps is not watched",
+        "dialect/importers/numpy/capture/watching.py",
+        "self._rec.journal.watch(values[name], name)",
+        "pass",
+        ("executor/functions/test_kept_by_packages.py::test_what_a_decorator_of_a_package_counts",),
+    ),
+    Mutation(
         "contents of plain arrays are constants",
         "dialect/importers/numpy/capture/outer_state.py",
         "if may_change(value) and self._is_plain(value, self._of_themselves):",

@@ -55,8 +55,8 @@ def _mismatch(a: MaybeDim, b: MaybeDim, shapes: Sequence[Shape]) -> str:
     text = " ".join(map(shape_text, shapes))
     message = f"operands could not be broadcast together with shapes {text}"
     if isinstance(a, Sym) or isinstance(b, Sym):
-        message += f": sizes {a} and {b} are not known to be equal"
-    return message
+        return f"{message}: sizes {a} and {b} are not known to be equal"
+    return f"{message} "  # as NumPy has it
 
 
 def shape_of(type_: Type) -> Shape | None:

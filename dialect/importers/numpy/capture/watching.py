@@ -235,7 +235,7 @@ class TraceWatch:
         """Note what a decorator of a package keeps for a user's function: code that it calls may change that."""
         values = frame.f_locals if code.co_freevars else {}
         for name in code.co_freevars:
-            if name in values:
+            if name in values and is_users_class(type(values[name])):  # what else there is may be a cache
                 self._rec.journal.watch(values[name], name)
 
     def _note_binding(self, frame: types.FrameType, code: types.CodeType) -> None:

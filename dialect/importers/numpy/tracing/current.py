@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ....errors import Loc, ProfuseError, TraceError
+from ....errors import TELLING, Loc, ProfuseError, TraceError
 from ..python.users_code import is_users_file
 
 if TYPE_CHECKING:
@@ -47,14 +47,22 @@ def evaluate_with(recorder: Recorder) -> None:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Make ``recorder`` this thread's current one."""
+    """Make ``recorder`` this thread's current one: errors have the text of NumPy's until they leave the outermost."""
     _LOCAL.stack.append(recorder)
     recorder.runs += 1
+    TELLING.is_plain = True
+    raised: ProfuseError | None = None
     try:
         yield recorder
+    except ProfuseError as error:
+        raised = error
+        raise
     finally:
         recorder.runs -= 1
         _LOCAL.stack.pop()
+        TELLING.is_plain = bool(_LOCAL.stack)
+        if raised is not None:
+            raised.tell()
 
 
 HOW_TO_BE_READ = "define it in a file, in IPython, or at the prompt of Python 3.13"

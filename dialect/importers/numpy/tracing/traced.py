@@ -180,12 +180,16 @@ class Traced(Recording):
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("len() of unsized object")
+            kind = self.__class__
+            of_scalar = f"object of type 'numpy.{kind.__name__}' has no len()"
+            raise TypeError("len() of unsized object" if kind is np.ndarray else of_scalar)
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
-            raise TypeError("iteration over a 0-d array")
+            kind = self.__class__
+            of_scalar = f"'numpy.{kind.__name__}' object is not iterable"
+            raise TypeError("iteration over a 0-d array" if kind is np.ndarray else of_scalar)
         count = len(self)
         if self.rec.most_ops is not None and count > (_ROWS if self.ndim > 1 else _ELEMENTS):
             raise trace_error(

@@ -312,3 +312,59 @@ def test_a_float_that_no_integer_can_hold_is_caught():
             x = np.full(2, number)
             for ours, theirs in zip(jitted(x), f(x), strict=True):
                 np.testing.assert_array_equal(ours, theirs)
+
+
+def _grown(x):
+    x += np.ones((2, 4))
+
+
+def _stored_wider(x):
+    x[1:3] = np.ones(3)
+
+
+FAILING = {
+    "index": lambda x: x[9],
+    "shapes": lambda x: x + np.ones(3),
+    "joined": lambda x: np.concatenate([x, x[None]]),
+    "reshaped": lambda x: x.reshape(3, 3),
+    "axis": lambda x: x.sum(axis=4),
+    "product": lambda x: x @ np.ones((3, 2)),
+    "in place": _grown,
+    "assigned": _stored_wider,
+    "empty": lambda x: x[:0].max(),
+    "dtype": lambda x: np.bitwise_and(x, x),
+    "number": lambda x: 1 // (len(x) - 4),
+    "truth": lambda x: 1 if x else 2,
+    "step": lambda x: x[::0],
+    "length of a scalar": lambda x: len(x.sum()),
+    "items of a scalar": lambda x: list(x.sum()),
+    "length of an array": lambda x: len(np.array(1.0)) + x,
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_the_text_of_a_caught_error_is_numpys(name):
+    def told(x):
+        try:
+            return FAILING[name](x)
+        except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:
+            return str(error), x * 2
+
+    with pf.knobs.override(unsupported="python"):
+        f = pf.jit(told, profiled_runs=1000)
+        for k in range(3):
+            (text, doubled), (wanted, plain) = f(R(4.0) + k), told(R(4.0) + k)
+            assert text == wanted
+            np.testing.assert_array_equal(doubled, plain)
+
+
+def test_errors_that_leave_the_function_tell_the_line():
+    def raised(x):
+        try:
+            return x[9]
+        except IndexError:
+            return x + np.ones(3)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"test_caught.py:\d+: operands could not be broadcast together"):
+            pf.jit(raised)(R(4.0))
