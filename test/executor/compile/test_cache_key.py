@@ -267,6 +267,7 @@ def test_all_of_the_compiler_is_among_the_sources():
         "",
         ".compile",
         ".compile.compiler",
+        ".compile.group_kernels",
         ".compile.request",
         ".compile.ir_dump",
         ".compile.timings",
