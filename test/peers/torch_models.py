@@ -32,6 +32,7 @@ _ENCODER = {
 MODELS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "bert": ("BertConfig", "BertModel", _TEXT, "text"),
     "roberta": ("RobertaConfig", "RobertaModel", _TEXT, "text"),
+    "mpnet": ("MPNetConfig", "MPNetModel", _TEXT, "text"),
     "distilbert": (
         "DistilBertConfig", "DistilBertModel",
         {"vocab_size": 50, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 32},
@@ -54,6 +55,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "mistral": ("MistralConfig", "MistralForCausalLM", _GQA, "text"),
     "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", _GQA, "text"),
     "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", _GQA, "text"),
+    "gemma": ("GemmaConfig", "GemmaForCausalLM", _GQA, "text"),
     "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", _GQA, "text"),
     "phi3": ("Phi3Config", "Phi3ForCausalLM", _GQA, "text"),
     "bloom": (

@@ -258,8 +258,8 @@ def _fractional_max(self: Any, kernel_size: Any, output_size: Any, samples: Any,
     index = np.reshape(np.broadcast_to(index, (*front, *counts, *kernel)), (*front, -1))
     elements = np.reshape(np.take_along_axis(np.reshape(x, (*front, -1)), index, -1), shape)
     place = np.argmax(elements, axis=-1, keepdims=True)
-    found = (np.take_along_axis(y, place, -1)[..., 0] for y in (elements, np.reshape(index, shape)))
-    value, index = found if self.ndim == count + 2 else (y[0] for y in found)
+    results = (np.take_along_axis(y, place, -1)[..., 0] for y in (elements, np.reshape(index, shape)))
+    value, index = results if self.ndim == count + 2 else (y[0] for y in results)
     return value, cast(index, INT64)
 
 
