@@ -89,7 +89,7 @@ def shown(x: Any) -> Any:
     """
     if type(x) is np.ndarray:
         view = x[...]
-        view.setflags(False)
+        view.setflags(write=False)
         return view
     if x is None or isinstance(x, (np.generic, int, float, complex)):
         return x
