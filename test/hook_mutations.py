@@ -9,6 +9,8 @@ _CALLS = "executor/tape/hook_calls.py"
 _ORDER = "dialect/analysis/backward_order.py"
 _ORDERED = "dialect/test_backward_order.py"
 _WATCH = "executor/backward/watch.py"
+_SECTIONS = "dialect/analysis/sections.py"
+_CUT = "dialect/test_sections.py"
 
 HOOK_MUTATIONS = (
     Mutation(
@@ -28,7 +30,7 @@ HOOK_MUTATIONS = (
     Mutation(
         "hooks may write to gradients",
         _CALLS,
-        "        view.flags.writeable = False\n",
+        "        view.setflags(write=False)\n",
         "",
         (_CONTRACT + "::test_what_hooks_are_given_cannot_be_written_to",),
     ),
@@ -175,6 +177,48 @@ HOOK_MUTATIONS = (
         "            anchor = max([anchor, *hooks], key=order.at)",
         "            pass",
         (_ORDERED,),
+    ),
+    Mutation(
+        "calls whose results other ops read are put at the end",
+        _SECTIONS,
+        "        elif not needed.isdisjoint(instr.results):\n            break\n",
+        "",
+        (_CUT,),
+    ),
+    Mutation(
+        "calls at the end read what may be undefined across a cut",
+        _SECTIONS,
+        "if not rest or any(v in uncut for i in calls for v in i.operands):",
+        "if not rest:",
+        (_CUT,),
+    ),
+    Mutation(
+        "calls at the end find hooks by the numbers of a section",
+        _SECTIONS,
+        "{} if calls else _own_slots(part), calls)",
+        "_own_slots(part), calls)",
+        (_CUT,),
+    ),
+    Mutation(
+        "plans of calls keep the gradients that they are given",
+        "executor/backward/runner.py",
+        "counters, taken=True).run",
+        "counters).run",
+        ("executor/backward/test_memory_of_gradients.py::test_gradients_behind_hooks_are_not_copied",),
+    ),
+    Mutation(
+        "errors of hooks name no line",
+        "executor/plans/python_source.py",
+        "self.places[len(self.lines) - 1] = instr.loc",
+        "self.places[len(self.lines)] = instr.loc",
+        ("executor/backward/test_emitted.py::test_errors_of_hooks_between_kernels_name_the_line_of_the_operation",),
+    ),
+    Mutation(
+        "captured runs whose leaves have other hooks hit",
+        "executor/backward/gather.py",
+        'self.emit(f"if i != {hooks.outputs[0]}: return None")',
+        "pass",
+        ("executor/backward/test_key.py",),
     ),
 )
 

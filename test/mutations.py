@@ -356,8 +356,8 @@ MUTATIONS = (
     Mutation(
         "sections keep what nothing reads any more",
         "executor/backward/runner.py",
-        "        for k in self.dying:\n            values[k] = None\n",
-        "",
+        "        for k in self.dying:\n            values[k] = None\n        if self.slots",
+        "        if self.slots",
         ("executor/backward/test_deep_graphs.py::test_what_is_passed_on_is_let_go",),
     ),
     Mutation(
@@ -524,7 +524,7 @@ MUTATIONS = (
     Mutation(
         "calls of users' code pass each other",
         "dialect/analysis/backward_order.py",
-        "        return before.op not in _USERS_CODE\n",
+        "        return before.op not in USERS_CODE\n",
         "        return True\n",
         ("executor/backward/test_one_contract.py",),
     ),

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import IRError
 from ..ir.program import Instr, Program
-from ..ops.backward import KEPT, AccumulateGrad, CallBackward, CallHook, FinalCallbacks, ListGet, ValidateGrads
+from ..ops.backward import KEPT, USERS_CODE, AccumulateGrad, CallHook, FinalCallbacks, ListGet, ValidateGrads
 from .alias import uses
 from .tidy import is_pure
 
 Step = Callable[[Program, bool], int]
 """Changes a program in place; how many ops it has moved or removed."""
-_USERS_CODE = (CallHook, CallBackward, AccumulateGrad)
-
 
 _GAP = 1 << 256  # between the labels of neighbours: room for as many moves to one place as bits
 
@@ -114,13 +112,13 @@ class _Order:
         """True if an op may move in front of the one before it, where the order is kept."""
         if instr.op is CallHook:
             return self.is_head(before)
-        return before.op not in _USERS_CODE
+        return before.op not in USERS_CODE
 
     def move_before(self, instr: Instr, user: Instr) -> None:
         """Move an op, with what is its own, immediately in front of a later one."""
         if self.keep:
             behind = self._next[id(instr)]
-            while behind is not None and behind is not user and behind.op not in _USERS_CODE:
+            while behind is not None and behind is not user and behind.op not in USERS_CODE:
                 behind = self._next[id(behind)]
             user = behind or user
         self._place(instr, self._previous[id(user)])

@@ -3,6 +3,9 @@
 What a compile takes grows with the ops, and long graphs mostly repeat themselves: a step of a loop,
 a layer. Cuts are made where few values pass and, among such places, at the same op of the part that
 is repeated: then sections between them are the same graph, and are compiled once.
+
+Calls of users' code that no other op waits for, as those of the hooks of leaves, are a section of
+their own at the end, in a graph of any length: what stands in front of them is code without Python.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..ir.program import Block, Instr, Program
-from ..ops.backward import CallBackward, ValidateGrads
+from ..ops.backward import USERS_CODE, CallBackward, ValidateGrads
 from ..ops.control_flow.control import If
 from ..ops.create import Constant
 from ..ops.gradient_ops import AnyNonzero, AutogradZero, Definedness
@@ -37,6 +40,8 @@ class Section:
         dying: those of the inputs that nothing behind it reads.
         slots: by number of a list (`backward_lists`), which of its elements code of users that it
             calls is found in; ``slots`` of ops in the section are numbers among these.
+        calls: it is the last one, of calls of users' code alone; ``slots`` of its ops are those of
+            the whole graph.
     """
 
     program: Program
@@ -44,10 +49,11 @@ class Section:
     outputs: tuple[int, ...]
     dying: tuple[int, ...]
     slots: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    calls: bool = False
 
 
 def sections(program: Program, least: int = LEAST) -> list[Section]:
-    """The sections of a graph, of ``least`` to twice as many ops; one for a graph of fewer.
+    """The sections of a graph, of ``least`` to twice as many ops; one for a graph of fewer, without calls at its end.
 
     A graph that writes to arrays stays whole, as these may share memory across a cut, and so does
     one with a constant among its results. Constants belong to each section that reads them. What
@@ -55,20 +61,46 @@ def sections(program: Program, least: int = LEAST) -> list[Section]:
     """
     instrs = [i for i in program.body.instrs if i.op not in _CONSTANT]
     constants = {i.results[0]: i for i in program.body.instrs if i.op in _CONSTANT}
-    if (
-        len(instrs) <= 2 * least
-        or not constants.keys().isdisjoint(program.outputs)
-        or any(i.op.writes for i in program.body.walk())
-    ):
-        return [Section(program, program.inputs, program.outputs, ())]
+    whole = [Section(program, program.inputs, program.outputs, ())]
+    if not constants.keys().isdisjoint(program.outputs) or any(i.op.writes for i in program.body.walk()):
+        return whole
+    undefined = _undefined(program.body, set())
+    rest, calls = _calls_apart(instrs, {*undefined, *constants})
+    if len(rest) <= 2 * least and not calls:
+        return whole
+    instrs = rest + calls
     reads = [uses(i) for i in instrs]
     last = {v: k for k, values in enumerate(reads) for v in values}
     last |= dict.fromkeys(program.outputs, len(instrs))
     parts, start = [], 0
-    for end in _ends(instrs, _undefined(program.body, set()), least):
+    for end in _ends(rest, undefined, least) if len(rest) > 2 * least else [len(rest)]:
         parts.append(_section(program, instrs[start:end], constants, last, end))
         start = end
+    if calls:
+        parts.append(_section(program, calls, constants, last, len(instrs), calls=True))
     return parts
+
+
+def _calls_apart(instrs: Sequence[Instr], uncut: Container[int]) -> tuple[list[Instr], list[Instr]]:
+    """The ops of a graph, and the calls of users' code behind the last one whose results other ops read.
+
+    There are no such calls where they are all of the graph, or read a value of ``uncut``.
+    """
+    needed: set[int] = set()
+    for k in range(len(instrs) - 1, -1, -1):
+        instr = instrs[k]
+        if instr.op not in USERS_CODE:
+            needed |= uses(instr)
+        elif not needed.isdisjoint(instr.results):
+            break
+    else:
+        k = -1
+    later = instrs[k + 1 :]
+    calls = [i for i in later if i.op in USERS_CODE]
+    rest = [*instrs[: k + 1], *(i for i in later if i.op not in USERS_CODE)]
+    if not rest or any(v in uncut for i in calls for v in i.operands):
+        return list(instrs), []
+    return rest, calls
 
 
 def _undefined(block: Block, values: set[int]) -> set[int]:
@@ -143,7 +175,13 @@ def _kinds(instrs: Sequence[Instr]) -> list[int]:
 
 
 def _section(
-    program: Program, instrs: Sequence[Instr], constants: dict[int, Instr], last: dict[int, int], end: int
+    program: Program,
+    instrs: Sequence[Instr],
+    constants: dict[int, Instr],
+    last: dict[int, int],
+    end: int,
+    *,
+    calls: bool = False,
 ) -> Section:
     part = Program(program.name)
     values: dict[int, int] = {}
@@ -171,7 +209,7 @@ def _section(
     outputs = [v for v in own if last.get(v, -1) >= end]
     part.body = Block(tuple(inputs.values()), into, tuple(values[v] for v in outputs))
     dying = tuple(v for v in inputs if last[v] < end)
-    return Section(part, tuple(inputs), tuple(outputs), dying, _own_slots(part))
+    return Section(part, tuple(inputs), tuple(outputs), dying, {} if calls else _own_slots(part), calls)
 
 
 def _own_slots(program: Program) -> dict[int, tuple[int, ...]]:

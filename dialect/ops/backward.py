@@ -167,9 +167,10 @@ class CallHook(_Given, name="call_hook"):
         values = tuple(cls.spread(attrs, arguments))
         if attrs["hook_type"] == "post_hook":
             values = values[:count], values[count:]
-        gradients = hook(*values)[:count]
+        outcome = hook(*values)
         if slots:
             frame.called(slots[0])
+        gradients = (outcome,) if attrs["hook_type"] == "tensor_pre_hook" else outcome[:count] if count else ()
         return tuple([g for g, defined in zip(gradients, there, strict=False) if defined])
 
     @classmethod
@@ -183,7 +184,7 @@ class CallHook(_Given, name="call_hook"):
 
             def replaced(g: Any) -> Any:
                 frame = RUNNING.frame or _frame()
-                (gradient,) = frame.hooks[slot](g)
+                gradient = frame.hooks[slot](g)
                 if frame.written:
                     frame.called(slot)
                 return gradient
@@ -368,7 +369,9 @@ class FinalCallbacks(_Foreign, name="final_callbacks"):
         return ()
 
 
-KEPT = (CallHook, CallBackward, AccumulateGrad, FinalCallbacks)
+USERS_CODE = (CallHook, CallBackward, AccumulateGrad)
+"""Ops that call code of users, or change what it sees."""
+KEPT = (*USERS_CODE, FinalCallbacks)
 """Ops that are kept, whoever reads their results (R4.40)."""
 
 __all__ = [
@@ -377,6 +380,7 @@ __all__ = [
     "KEPT",
     "LISTS",
     "RUNNING",
+    "USERS_CODE",
     "AccumulateGrad",
     "CallBackward",
     "CallGradient",

@@ -15,7 +15,7 @@ from ..plans.plan_options import Options
 from ..settings.knobs import knobs
 from ..tape.array import add_gradients
 from .captured_function import BackwardFunction
-from .runner import Runner, SectionRow, in_sections
+from .runner import CallsRow, Runner, SectionRow, in_sections
 
 if TYPE_CHECKING:
     from .captured_backward import Backward
@@ -48,7 +48,7 @@ class Compiled:
             # What nobody else holds any more, as saved arrays of released nodes (R4.29, R4.42).
             donated = [k for k, (which, _) in enumerate(lowering.inputs) if which == INPUTS]
             self._runners = [Runner(self.function, executor, donated)]
-            self._rows: list[SectionRow] = []
+            self._rows: list[SectionRow | CallsRow] = []
         else:
             self._runners, self._rows, self._results = in_sections(self.function, options, cut)
 

@@ -1,6 +1,6 @@
 """Captured runs in emitted code: their guards and kernels without Python (docs/dispatch.md).
 
-A graph that calls code of users has none, nor has one that writes gradients of many bytes to saved
+A graph that calls code of users before its end has none, nor has one that writes gradients of many bytes to saved
 arrays that nobody else holds, which emitted code does not look for.
 """
 

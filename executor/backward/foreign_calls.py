@@ -6,6 +6,7 @@ A hook that has been removed since the run began is not called, as in the eager 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..tape.custom_functions import CustomNode, custom_gradients
@@ -13,16 +14,17 @@ from ..tape.hook_calls import after_hook, after_posthook, after_prehook, call_ac
 from ..tape.node import Node
 from ..tape.saved import Packed
 
-Call = Callable[..., Sequence[Any]]
+Call = Callable[..., Any]
 
 
 def tensor_hook(table: dict, key: int, hook: Any) -> Call:
-    """Calls a hook of an array with its gradient."""
+    """Calls a hook of an array with its gradient; the gradient after it."""
+    return partial(after_hook, table, key, hook)
 
-    def call(g: Any) -> Sequence[Any]:
-        return (after_hook(table, key, hook, g),)
 
-    return call
+def accumulated_hook(table: dict, key: int, hook: Any) -> Call:
+    """Calls a post-accumulate hook with its leaf."""
+    return partial(call_accumulated, table, key, hook)
 
 
 def pre_hook(table: dict, key: int, hook: Any) -> Call:
@@ -39,17 +41,6 @@ def post_hook(table: dict, key: int, hook: Any) -> Call:
 
     def call(results: tuple, gs: tuple) -> Sequence[Any]:
         return after_posthook(table, key, hook, results, gs)
-
-    return call
-
-
-def accumulated_hook(table: dict, key: int, hook: Any) -> Call:
-    """Calls a post-accumulate hook with its leaf."""
-
-    def call(leaf: Any) -> Sequence[Any]:
-        if leaf is not None:
-            call_accumulated(table, key, hook, leaf)
-        return ()
 
     return call
 

@@ -25,6 +25,7 @@ from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
 from ..tape.plans import may_change
 from .capture import Captured, Dims, Numbers
+from .foreign_calls import accumulated_hook, tensor_hook
 from .joined import Gather, JoinedParts, Part, joined
 from .walk import Shape, hooks_of
 from .walk_outline import Outline, Stand
@@ -107,7 +108,9 @@ class _GatherWriter:
                 captured.arrays,
                 symbols,
                 self.numbers[inner[-1]],
-                [self.numbers[outline.nodes[k]] for k in captured.order] if outline.hooks else [],
+                [(self.numbers[n], type(n) is OpNode) for n in map(outline.nodes.__getitem__, captured.order)]
+                if outline.hooks
+                else [],
             )
         )
 
@@ -115,6 +118,7 @@ class _GatherWriter:
 
     def _begin(self) -> None:
         self.scope: dict[str, Any] = {"O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds}
+        self.scope |= {"tensor_hook": tensor_hook, "accumulated_hook": accumulated_hook}
         self.lines = ["def part(N, Z, A, H, F):"]
         self.local: set[str] = set()
 
@@ -227,10 +231,27 @@ class _GatherWriter:
         if hooks is None:
             self.emit(f"if {name}.hooked is not None: return None")
             return
-        self.scope[f"H{name}"] = hooks.key
-        self.emit(f"k, h = hooked({name})")
-        self.emit(f"if k != H{name}: return None")
-        self.emit("H += h")
+        if hooks.pre or hooks.post or len(hooks.outputs) > 1 or hooks.accumulated > 1:
+            self.scope[f"H{name}"] = hooks.key
+            self.emit(f"k, h = hooked({name})")
+            self.emit(f"if k != H{name}: return None")
+            self.emit("H += h")
+            return
+        # What `hooks_of` asks; another count of hooks cannot be taken apart, which the caller sees to.
+        self.emit(f"h = {name}.hooked")
+        self.emit("if h.pre or h.post or h.retained: return None")
+        for table, call, count, entry in (
+            ("outputs", "tensor_hook", len(hooks.outputs), "(i, f)"),
+            ("accumulated", "accumulated_hook", hooks.accumulated, "f"),
+        ):
+            self.emit(f"t = h.{table}")
+            if not count:
+                self.emit("if t: return None")
+                continue
+            self.emit(f"[(q, {entry})] = t.items()")
+            if entry != "f":
+                self.emit(f"if i != {hooks.outputs[0]}: return None")
+            self.emit(f"H.append({call}(t, q, f))")
 
     def edges(self, node: Node, name: str) -> None:
         """Follow the edges of a node: to a node that is new here, or to the one that it was."""

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from ..tape.node import WRITES
-from .watch import Saved, saved_of
+from .watch import Saved
 
 Given = tuple[list[Any], list[Any], list[Any], list[Any], Saved]
 """Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers.
@@ -29,7 +29,8 @@ class JoinedParts:
         arrays: those that are passed.
         symbols: those whose values are passed.
         oldest: the number of the node that was made first.
-        order: of a run with hooks, the numbers of nodes in the order in which they run.
+        order: of a run with hooks, the numbers of nodes in the order in which they run, each with
+            whether it is one of ``ops``.
     """
 
     __slots__ = (
@@ -58,7 +59,7 @@ class JoinedParts:
         arrays: Sequence[int],
         symbols: list[int],
         oldest: int,
-        order: Sequence[int],
+        order: Sequence[tuple[int, bool]],
     ) -> None:
         self.root, self.inner, self.outer = root, inner, outer
         self.ops, self.subgraphs, self.leaves = ops, subgraphs, leaves
@@ -107,7 +108,7 @@ def joined(run: JoinedParts) -> Gather:
         leaves = pick_leaves(nodes)[:-2]
         if len({*leaves}) != len(leaves):
             return None
-        watched = [saved_of(nodes[k]) for k in order]
+        watched = [(nodes[k], nodes[k].saved[2] if is_op else nodes[k].versions) for k, is_op in order]
         if not retain:
             for k in ops:
                 nodes[k].saved = None  # what its `release` does, without a call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -13,15 +13,15 @@ from ...dialect.analysis.sections import Section
 from ...dialect.errors import InternalError
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType
-from ...dialect.ops.backward import RUNNING, AccumulateGrad, CallBackward, CallHook, CaptureFrame
+from ...dialect.ops.backward import RUNNING, USERS_CODE, CaptureFrame
+from ..plans.plan import build_plan
 from ..plans.plan_options import Options
+from ..settings.events import Counters
 from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Executor
 from .beside import BESIDE
 from .captured_function import BackwardFunction
 from .emitted import EmittedRuns
-
-_CALLS = (CallHook, CallBackward, AccumulateGrad)
 
 
 class Runner:
@@ -42,7 +42,7 @@ class Runner:
         self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
         self._busy_in: object = None  # the era in which a plan is made beside the program
         self._emitted: EmittedRuns | None = None
-        calls_users = any(instr.op in _CALLS for instr in main.body.walk())
+        calls_users = any(instr.op in USERS_CODE for instr in main.body.walk())
         if not calls_users and isinstance(executor, Executor) and main.outputs:
             name = executor.options.name
             self._emitted = EmittedRuns(executor, name, len(main.outputs), _in_python(self))
@@ -151,28 +151,67 @@ class SectionRow:
         values += self.runner(arguments)
 
 
+class CallsRow:
+    """The way in which calls of users' code at the end of a graph are made: a plan, as nothing of it is compiled.
+
+    Attributes:
+        inputs, dying: those of a `SectionRow`.
+        run: makes the calls, given their operands.
+    """
+
+    __slots__ = ("dying", "inputs", "run")
+
+    def __init__(self, section: Section, counters: Counters, inputs: Sequence[int], dying: Sequence[int]) -> None:
+        self.inputs, self.dying = _picking(inputs), dying
+        self.run = build_plan(Module(section.program), {}, _no_fallback, counters, taken=True).run
+
+    def __call__(self, values: list, frame: CaptureFrame | None) -> None:
+        """Make the calls; no list refers to the operands any more, so that leaves take gradients as they are."""
+        operands = list(self.inputs(values))
+        for k in self.dying:
+            values[k] = None
+        RUNNING.frame = frame
+        values += self.run(_taken(operands))
+
+
+def _taken(values: list) -> Iterator[Any]:
+    """The values in order, each taken out of the list."""
+    values.reverse()
+    while values:
+        yield values.pop()
+
+
+def _no_fallback(callee: str, _: Any) -> Any:
+    raise InternalError(f"calls of users' code fall back to {callee}")
+
+
 def in_sections(
     function: BackwardFunction, options: Options, cut: Sequence[Section]
-) -> tuple[list[Runner], list[SectionRow], Callable[[list], Sequence[Any]]]:
+) -> tuple[list[Runner], list[SectionRow | CallsRow], Callable[[list], Sequence[Any]]]:
     """The different runners of a graph, what runs it section by section, and takes its results."""
     whole = function.module.main
     places = {v: k for k, v in enumerate(whole.inputs)}
     runners: dict[str, Runner] = {}
-    rows: list[SectionRow] = []
+    rows: list[SectionRow | CallsRow] = []
     for section in cut:
+        inputs, dying = [places[v] for v in section.inputs], [places[v] for v in section.dying]
+        for value in section.outputs:
+            places[value] = len(places)
+        if section.calls:
+            counters = next(iter(runners.values())).executor.counters
+            rows.append(CallsRow(section, counters, inputs, dying))
+            continue
         module = Module(section.program)
         text = module.to_mlir()
         runner = runners.get(text)
         if runner is None:
-            section_options = replace(options, name=f"{options.name}[{len(runners)}]")
+            of_many = len(cut) - cut[-1].calls > 1
+            section_options = replace(options, name=f"{options.name}[{len(runners)}]") if of_many else options
             program = section.program
             arrays = [k for k, v in enumerate(program.inputs) if isinstance(program.type_of(v), TensorType)]
             runner = runners[text] = Runner(function, make_executor(module, section_options), arrays)
-        inputs = [places[v] for v in section.inputs]
-        rows.append(SectionRow(runner, inputs, [places[v] for v in section.dying], section))
-        for value in section.outputs:
-            places[value] = len(places)
-    function.consists_of([runner.executor for runner in runners.values()], len(cut))
+        rows.append(SectionRow(runner, inputs, dying, section))
+    function.consists_of([runner.executor for runner in runners.values()], len(cut) - cut[-1].calls)
     return list(runners.values()), rows, _picking([places[v] for v in whole.outputs])
 
 

@@ -7,7 +7,8 @@ call behaves the same on every tier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -267,27 +268,7 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     if instr.op.writes:
         function = _noted(function)
     complaints = () if instr.op.foreign else COMPLAINTS
-    bound = instr.op.bound(attrs, len(instr.results))
-    if bound is not None:
-        return located_at(bound, loc, complaints)
-
-    def run(*args: Any) -> Any:
-        try:
-            return function(attrs, *args)
-        except ProfuseError as error:
-            if error.loc is None and loc is not None:
-                raise type(error)(error.what, loc=loc, hint=error.hint) from error
-            raise
-        except complaints as error:
-            raise located(error, loc) from error
-
-    return run
-
-
-def located_at(
-    bound: Callable[..., Any], loc: Loc | None, complaints: tuple[type[Exception], ...] = ()
-) -> Callable[..., Any]:
-    """The evaluator of an op, with the line of the op in errors of ours, and in NumPy's among ``complaints``."""
+    bound = instr.op.bound(attrs, len(instr.results)) or partial(function, attrs)
 
     def run(*args: Any) -> Any:
         try:
@@ -300,6 +281,23 @@ def located_at(
             raise located(error, loc) from error
 
     return run
+
+
+def located_by_line(run: Callable[..., Any], places: Mapping[int, Loc | None]) -> Callable[..., Any]:
+    """A generated function, with the user's line in errors of ours: ``places`` has it by line of the function."""
+
+    def located_run(*args: Any) -> Any:
+        try:
+            return run(*args)
+        except ProfuseError as error:
+            traceback = error.__traceback__
+            inner = None if traceback is None else traceback.tb_next
+            loc = None if inner is None else places.get(inner.tb_lineno)
+            if error.loc is None and loc is not None:
+                raise type(error)(error.what, loc=loc, hint=error.hint) from error
+            raise
+
+    return located_run
 
 
 def _noted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -84,6 +84,7 @@ def build_plan(
     graphs: Mapping[str, Any] | None = None,
     *,
     on_tape: bool = False,
+    taken: bool = False,
 ) -> Plan:
     """Generate the Python function of an optimised module.
 
@@ -97,11 +98,12 @@ def build_plan(
         donated: indices of inputs whose memory the plan may reuse for results.
         adapt: see `Evaluator`; applied to ops outside of kernels.
         graphs: name of the forward half of a differentiable subgraph -> what runs the subgraph.
+        taken: the inputs come from an iterator that lets go of each, and so does the plan.
         on_tape: values may be arrays of the tape, whose flags quick comparisons do not ask for.
     """
     native = {name: native_kernel(kernel) for name, kernel in kernels.items()}
     abis = {name: kernel[0].abi for name, kernel in native.items() if kernel is not None}
-    steps = plan_steps(module.main, abis, donated)
+    steps = plan_steps(module.main, abis, donated, taken=taken)
     guarded = {guard.fallback: guard.types for guard in steps.guards}
     fallbacks = {callee: fallback(callee, guarded.get(callee)) for callee in module.main.callees(CallFallback)}
     python = PythonSource(steps, kernels, fallbacks, counters, adapt, graphs or {})

@@ -89,15 +89,18 @@ class PlanSteps:
     donations: tuple[tuple[int, int], ...]
 
 
-def plan_steps(main: Program, abis: Mapping[str, KernelABI], donated: Sequence[int] = ()) -> PlanSteps:
+def plan_steps(
+    main: Program, abis: Mapping[str, KernelABI], donated: Sequence[int] = (), *, taken: bool = False
+) -> PlanSteps:
     """The steps of a graph.
 
     Args:
         main: the graph.
         abis: fusion function name -> ABI of its native kernel; other groups are interpreted.
         donated: indices of inputs that may be overwritten if they overlap no other input.
+        taken: the inputs, each of which an op reads, are let go like other values.
     """
-    walk = _PlanWalk(main, abis)
+    walk = _PlanWalk(main, abis, main.inputs if taken else ())
     return PlanSteps(main, walk.body, walk.guards, walk.makers, walk.placed(), walk.donations(donated))
 
 
@@ -113,7 +116,7 @@ class _PlanWalk:
     no value of the web is read any more.
     """
 
-    def __init__(self, main: Program, abis: Mapping[str, KernelABI]) -> None:
+    def __init__(self, main: Program, abis: Mapping[str, KernelABI], taken: Sequence[int] = ()) -> None:
         self.main, self.abis = main, abis
         self.guards: list[PlanGuard] = []
         self.makers: dict[int, KernelABI] = {}
@@ -134,7 +137,7 @@ class _PlanWalk:
         self._shapes: dict[int, tuple[Dim, ...]] = {}
         self._dtypes: dict[int, np.dtype] = {}
         self._nbytes: dict[int, Dim] = {}
-        self.body = self._block(main.body, {o: k for k, o in enumerate(main.outputs)})
+        self.body = self._block(main.body, {o: k for k, o in enumerate(main.outputs)}, taken)
         self._kept.update(self.body.outputs)
 
     def donations(self, donated: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -169,9 +172,10 @@ class _PlanWalk:
 
     # --- steps ------------------------------------------------------------------------------
 
-    def _block(self, block: Block, targets: Mapping[int, int]) -> PlanBlock:
+    def _block(self, block: Block, targets: Mapping[int, int], taken: Sequence[int] = ()) -> PlanBlock:
         """The steps of a block; ``targets``: value of the block -> the output that it becomes."""
-        body, depth = PlanBlock(), len(self._path)
+        body, depth = PlanBlock(arrays=list(taken)), len(self._path)
+        self._depths |= dict.fromkeys(taken, depth)
         for instr in block.instrs:
             step = PlanStep(instr, ())
             self._path[depth:] = [step]

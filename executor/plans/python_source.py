@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...dialect.errors import InternalError
+from ...dialect.errors import InternalError, Loc
 from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import noted
 from ...dialect.importers.numpy.python.users_code import generated_file
@@ -21,7 +21,7 @@ from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.size_lists import AllTrue
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard
-from ..interpret.evaluate import Adapt, bound_evaluate, located_at
+from ..interpret.evaluate import Adapt, bound_evaluate, located_by_line
 from ..interpret.loop_limit import check_patience, end_of_patience
 from ..memory import thread_block
 from ..memory.overwrites import Overwrites, own_copy, uses_in
@@ -64,6 +64,7 @@ class PythonSource:
         self.taken: set[int] = set()  # by the ops that have read them last
         self.numbers = itertools.count()  # of guards
         self.checked: dict[int, str] = {}  # answer of a guard -> source of what it checks
+        self.places: dict[int, Loc | None] = {}  # entry of ``lines`` -> the user's line of the call in it
 
     def function(self) -> Callable[..., list]:
         self.lines.append("def run(inputs, outs=None):")
@@ -77,7 +78,11 @@ class PythonSource:
         self.lines.append(f"    return [{outs}]")
         code = compile(self.source, generated_file(f"plan of {self.main.name}"), "exec")
         exec(code, self.scope)
-        return self.scope["run"]
+        run = self.scope["run"]
+        if not self.places:
+            return run
+        numbers = itertools.accumulate((line.count("\n") + 1 for line in self.lines), initial=1)
+        return located_by_line(run, {number: self.places.get(k) for k, number in enumerate(numbers)})
 
     @property
     def source(self) -> str:
@@ -246,19 +251,32 @@ class PythonSource:
         self.taken.add(operand)
         self.emit(depth, f"taken = [v{operand}]")
         self.drop([operand], depth)
-        self.emit(depth, f"{self.bind('e', located_at(taking, instr.loc))}(taken)")
+        self.emit_located(instr, depth, f"{self.bind('e', taking)}(taken)")
         self.emit(depth, "C.evaluated_ops += 1")
         return True
+
+    def emit_located(self, instr: Instr, depth: int, line: str) -> None:
+        """A line whose errors are told to stand where the op does."""
+        self.emit(depth, line)
+        self.places[len(self.lines) - 1] = instr.loc
 
     def emit_evaluate(self, step: PlanStep, depth: int) -> None:
         instr = step.instr
         if self.emit_taking(step, depth):
             return
-        evaluate = bound_evaluate(instr, self.overwrites)
-        function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
         args = ", ".join(f"v{o}" for o in step.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
-        self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")
+        target = f"{outs} = " if outs else ""
+        # What calls code of users, often and in little time, is located by its line.
+        bound = None
+        if instr.op.foreign and self.adapt is None:
+            bound = instr.op.bound(instr.op.full_attrs(instr.attrs), len(instr.results))
+        if bound is not None:
+            self.emit_located(instr, depth, f"{target}{self.bind('e', bound)}({args})")
+        else:
+            evaluate = bound_evaluate(instr, self.overwrites)
+            function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
+            self.emit(depth, f"{target}{function}({args})")
         if instr.operands:
             self.emit(depth, "C.evaluated_ops += 1")
         if instr.op is Borrow:  # who has lent an array knows that it is the result

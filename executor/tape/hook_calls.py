@@ -50,7 +50,8 @@ def after_hook(table: Table, key: int, hook: Any, g: Any) -> Any:
     if key not in table:
         return g
     view = shown(g)
-    return replaced(hook, hook(view), g, view)
+    new = hook(view)
+    return g if new is None else replaced(hook, new, g, view)
 
 
 def after_prehook(table: Table, key: int, hook: Any, gs: Sequence[Any]) -> Sequence[Any]:
@@ -70,8 +71,11 @@ def after_posthook(table: Table, key: int, hook: Any, results: Sequence[Any], gs
 
 
 def call_accumulated(table: Table, key: int, hook: Any, leaf: Any) -> None:
-    """Call a post-accumulate hook; raises GradientError if it returns something (R4.27)."""
-    if key in table and hook(leaf) is not None:
+    """Call a post-accumulate hook, unless the leaf is None, as nobody has it any more.
+
+    Raises GradientError if the hook returns something (R4.27).
+    """
+    if key in table and leaf is not None and hook(leaf) is not None:
         raise GradientError(
             f"the post-accumulate hook {_name(hook)} returns something, which has no use",
             hint="change x.grad in the hook, and return nothing",
@@ -84,10 +88,8 @@ def shown(x: Any) -> Any:
     Gradients are shared: other nodes and leaves may have the same array, or get it later.
     """
     if type(x) is np.ndarray:
-        if not x.flags.writeable:
-            return x
-        view = x.view()
-        view.flags.writeable = False
+        view = x[...]
+        view.setflags(write=False)
         return view
     if x is None or isinstance(x, (np.generic, int, float, complex)):
         return x

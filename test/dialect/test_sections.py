@@ -171,3 +171,38 @@ def test_graphs_that_stay_whole(kind):
         program.body.outputs = (program.body.instrs[0].results[0],)
         assert program.body.instrs[0].op.name == "constant"
     assert len(sections(program, 30)) == 1
+
+
+def call_hook(graph, x, slot):
+    return graph("call_hook", x, hook_type="tensor_pre_hook", replaced=1, present=(True,), slots=(slot,))
+
+
+def hooked(*, read):
+    """Two gradients with hooks each, in turn; ``read``: an op in the end reads what the first hook gives."""
+    graph = Graph(TENSOR, TENSOR)
+    a, b = graph.program.inputs
+    first = call_hook(graph, graph("exp", a), 0)
+    second = call_hook(graph, graph("neg", graph("exp", b)), 1)
+    last = graph("sub", graph("exp", first if read else b), b)
+    graph.program.body.outputs = (first, second, last)
+    return graph.program
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_calls_that_nothing_waits_for_are_a_section_at_the_end(read):
+    cut = sections(hooked(read=read))
+    names = [[i.op.name for i in section.program.body.instrs] for section in cut]
+    rest = [["exp", "call_hook", "exp", "neg", "exp", "sub"], ["call_hook"]]
+    apart = [["exp", "exp", "neg", "exp", "sub"], ["call_hook", "call_hook"]]
+    assert names == (rest if read else apart)
+    assert [section.calls for section in cut] == [False, True]
+    # Calls at the end find their hooks in the lists of the whole run, others among those of their section.
+    assert [i.attrs["slots"] for i in cut[1].program.body.instrs] == [(0,), (1,)][read:]
+
+
+def test_calls_that_read_what_may_be_undefined_stay_where_they_are():
+    graph = Graph(TENSOR)
+    (a,) = graph.program.inputs
+    nothing = graph("autograd_zero")
+    graph.program.body.outputs = (call_hook(graph, nothing, 0), graph("exp", a))
+    assert len(sections(graph.program)) == 1

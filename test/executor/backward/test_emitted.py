@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.dialect.errors import GradientError
 from profuse.executor.settings import events
 
 RNG = np.random.default_rng(6)
@@ -102,13 +104,56 @@ def test_guards_that_miss_are_left_to_python_and_their_fallbacks_emitted_in_turn
     assert sum(e.kind == "dispatch" for e in pf.events()) >= 2
 
 
-def test_code_of_users_is_never_emitted():
+def test_what_needs_the_result_of_code_of_users_is_never_emitted():
     w, seen = leaf(3), []
-    w.register_hook(lambda g: seen.append(1))
     for _ in range(2 * BEFORE + 4):
+        y = np.tanh(w)
+        y.register_hook(lambda g: seen.append(1))
         with pf.compiled_autograd():
-            (np.tanh(w) * w).sum().backward()
+            (y * w).sum().backward()
     assert not state().emitted and len(seen) == 2 * BEFORE + 4
+
+
+def test_what_stands_in_front_of_hooks_of_leaves_is_emitted():
+    w, v, log = leaf(3, 4), leaf(3, 4), []
+    for name, x in (("w", w), ("v", v)):
+        x.register_hook(lambda g, name=name: (log.append(name), g * 2.0)[1])
+        x.register_post_accumulate_grad_hook(lambda x, name=name: log.append((name, float(x.grad.sum()))))
+    orders = []
+    for _ in range(BEFORE + 3):
+        log.clear()
+        run(loss, w, v)
+        half = len(log) // 2
+        orders.append([entry if isinstance(entry, str) else entry[0] for entry in log])
+        np.testing.assert_allclose(*([e[1] for e in part if len(e) == 2] for part in (log[:half], log[half:])))
+    assert orders == [orders[0]] * len(orders) and orders[0][:4] == orders[0][4:] and len(orders[0]) == 8
+    counters = state().counters
+    assert state().emitted and counters["calls"] == BEFORE + 3
+    assert (counters["kernel_launches"], counters["guard_misses"]) == (BEFORE + 2, 0)
+    assert counters["evaluated_ops"] >= 6 * (BEFORE + 2)
+
+
+def test_errors_of_hooks_between_kernels_name_the_line_of_the_operation():
+    w, wrong = leaf(3, 4), []
+
+    def step():
+        y = np.tanh(w)
+        line = sys._getframe().f_lineno - 1
+        z = np.exp(y)
+        y.register_hook(lambda g: g[:1] if wrong else None)
+        z.register_hook(lambda g: g[:1] if len(wrong) > 1 else None)
+        with pf.compiled_autograd():
+            (z * w).sum().backward()
+        return line
+
+    for _ in range(BEFORE + 3):
+        line = step()
+    assert state().tier == "optimized"
+    for further in (0, 2):
+        wrong.append(1)
+        with pytest.raises(GradientError, match="returns a gradient of shape") as caught:
+            step()
+        assert (caught.value.loc.file, caught.value.loc.line) == (__file__, line + further)
 
 
 def test_big_arrays_that_nobody_holds_are_reused_and_so_not_emitted():
