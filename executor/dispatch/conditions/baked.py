@@ -57,7 +57,7 @@ class _BakedReader:
             raise Refused(f"a graph holds for {text(expr)} = {expected!r}, which Python works out")
         return [*self._before, last]
 
-    def _same(self, expr: SameObject, expected: bool) -> Test | None:
+    def _same(self, expr: SameObject, expected: Any) -> Test | None:
         """The test of whether an argument is another array; None where it may be in another object."""
         leaf = self._position(expr.leaf)
         if type(expr.other) is not int:
