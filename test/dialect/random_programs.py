@@ -11,6 +11,8 @@ from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import ListType, ScalarType, TensorType
 from profuse.dialect.ops import seldom  # noqa: F401
+from profuse.dialect.ops.custom_rules import RuleKey
+from profuse.dialect.ops.gradient_ops import RULE
 
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _NAMES = st.text("abcxyz_0", min_size=1, max_size=6).filter(lambda s: not s[0].isdigit())
@@ -69,6 +71,7 @@ _BY_KIND = {
     kinds.TYPE: TYPES,
     kinds.TYPES: st.lists(TYPES, max_size=3).map(tuple),
     kinds.STR_ARRAY: st.lists(st.text('ab"\\\n é'), max_size=3).map(tuple),
+    RULE: _INT64.map(RuleKey),
     kinds.VALUE: st.one_of(st.booleans(), _INT64, st.floats(), st.complex_numbers(), _ARRAYS),
 }
 LOCS = st.none() | st.builds(

@@ -74,7 +74,7 @@ def failing_compiles(monkeypatch):
         attempts.append(request)
         raise pf.PipelineError("no")
 
-    for place in ("pending", "worker.pool"):
+    for place in ("compiler", "worker.pool"):
         monkeypatch.setattr(f"profuse.executor.compile.{place}.compile_cached", fail)
     return attempts
 

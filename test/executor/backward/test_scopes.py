@@ -149,7 +149,7 @@ def test_r4_6_a_run_that_a_rule_asks_for_is_not_captured_within_the_capture(monk
             try:
                 other.backward(retain_graph=True)
             except ProfuseError as error:
-                told.append(str(error))
+                told.append(error.hint)
                 raise
         return b.spread(b.expanded(attrs, g, xs[0]), xs[0])
 

@@ -210,7 +210,7 @@ class TraceScope:
             from ..world.identities import is_same  # few functions ask
 
             table.provide(IS, is_same)
-        elif any(map(has_identities, codes_in(code))):
+        elif any(map(has_identities, codes_in(fn.__code__))):
             self._rec.asks_unseen = True
         self.codes.append(code)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import numpy as np
+
 from ..python.users_code import IS, PREFIX
 from ..tracing.identity import is_one
 from ..tracing.operators import op
@@ -26,7 +28,7 @@ def is_same(value: Any, other: Any, differs: bool = False) -> Any:
     for x, y in ((value, other), (other, value)):
         if type(x) is TracedScalar and x.kind is bool and type(y) is bool:
             return x if y is not differs else op("eq", x, False)
-        if type(x) is TracedArray and x is not y and not x.rec.evaluates:
+        if type(x) is TracedArray and x is not y and isinstance(y, (TracedArray, np.ndarray)) and not x.rec.evaluates:
             return is_one(x.rec, x, y) is not differs
     if type(value) is type(other) is TracedScalar and value.kind is other.kind is bool:
         return op("ne" if differs else "eq", value, other)
