@@ -18,7 +18,7 @@ from ..settings.knobs import knobs
 from .group_kernels import compile_groups
 from .ir_dump import Boundary, boundary_dump
 from .request import CompileRequest, CompileResult, compiler_errors
-from .timings import NOTICED, PIPELINE, STARTUP, rest_of
+from .timings import PIPELINE, rest_of, startup
 
 # Dialects that the bindings import when they first meet an operation of theirs.
 _DIALECTS = "builtin", "ub"
@@ -111,22 +111,20 @@ def _compiled(
     on_check: Callable[[str], object] | None,
 ) -> CompileResult:
     """`compile_graph` by the pipeline of the request, whichever loops have kernels by it."""
-    start = time.perf_counter()
-    from ...dialect.pipeline.standard import differentiates
+    timings: dict[str, float] = {}
+    with startup(timings):
+        from ...dialect.pipeline.standard import differentiates
 
-    load_compiler(
-        gradients=differentiates(request.pipeline), gpu=request.target is not None and bool(request.target.gpu)
-    )
-    from ...dialect.mlir.context import context
-    from ...dialect.mlir.decode import decode_module
-    from ...dialect.mlir.observed_sizes import observed_sizes
-    from ...dialect.mlir.parse import parse_module
-    from ...dialect.pipeline.execution import run_pipeline
+        load_compiler(
+            gradients=differentiates(request.pipeline), gpu=request.target is not None and bool(request.target.gpu)
+        )
+        from ...dialect.mlir.context import context
+        from ...dialect.mlir.decode import decode_module
+        from ...dialect.mlir.observed_sizes import observed_sizes
+        from ...dialect.mlir.parse import parse_module
+        from ...dialect.pipeline.execution import run_pipeline
 
-    context()
-    loading = time.perf_counter() - start
-    # Only the first compile of a process loads MLIR.
-    timings = {STARTUP: loading} if loading > NOTICED else {}
+        context()
     start = time.perf_counter()
     module = parse_module(request.ir, "graph.mlir")
     timings["parse"] = time.perf_counter() - start

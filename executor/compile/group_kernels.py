@@ -11,7 +11,7 @@ from ...dialect.ops.speculation import FusionGroup
 from ...dialect.reasons import Effect, Kind, Reason
 from .proof.check_verdict import FAILED, CheckVerdict
 from .request import CompileRequest, CompileResult, compiler_errors
-from .timings import CHECK, GLUE, NOTICED, STARTUP, add, rest_of
+from .timings import CHECK, GLUE, add, rest_of, startup
 
 
 def compile_groups(
@@ -46,16 +46,14 @@ def _compile_kernel(
 ) -> Reason | None:
     """Add the kernel of a fusion function to a result; returns the reason why it has none, if so."""
     with rest_of(GLUE, result.seconds):
-        start = time.perf_counter()
-        from ...lowering.placement import compile_for
-        from ...lowering.target import host_target
-        from .proof.measure import measured
-        from .proof.prove import prove
+        with startup(result.seconds):
+            from ...lowering.placement import compile_for
+            from ...lowering.target import host_target
+            from .proof.measure import measured
+            from .proof.prove import prove
 
+            target = request.target or host_target()
         function = result.module.functions[name]
-        target = request.target or host_target()
-        if (loading := time.perf_counter() - start) > NOTICED:
-            add(result, STARTUP, loading)
         try:
             with compiler_errors(f"lowering @{name}"):
                 artifact = compile_for(

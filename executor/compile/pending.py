@@ -18,7 +18,7 @@ from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs, loop_bytes
 from ..settings.user_passes import registered
 from .request import CompileRequest, CompileResult, compiler_errors
-from .timings import LINK, rest_of
+from .timings import LINK, add, rest_of, startup
 
 if TYPE_CHECKING:
     from ..plans.plan_options import Options
@@ -180,9 +180,14 @@ def _pool() -> Pool:
 def compile_now(request: CompileRequest, counters: Counters, *, background: bool) -> CompileResult:
     """Compile on a worker or in this process, and wait; adds to ``counters``."""
     if not uses_workers(background):
-        from .compiler import compile_cached  # calls that find their code on disk need it not
+        loading: dict[str, float] = {}
+        with startup(loading):
+            from .compiler import compile_cached  # calls that find their code on disk need it not
 
-        return compile_cached(request, counters)
+        result = compile_cached(request, counters)
+        for stage, seconds in loading.items():
+            add(result, stage, seconds)
+        return result
     return _pool().compile(request, counters)
 
 

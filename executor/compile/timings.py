@@ -16,7 +16,7 @@ LOAD, LINK = "load", "link"
 QUEUE, WORKER, TRANSFER, REQUEST = "queue", "worker", "transfer", "request"
 DISK, STARTUP, GLUE, PIPELINE = "disk cache", "startup", "glue", "pipeline"
 CHECK = "check"
-NOTICED = 1e-3
+_NOTICED = 1e-3
 """Seconds: an import that takes less found its modules loaded already."""
 # Stage -> group, in the order of reports; "other" comes last.
 _GROUPS = {
@@ -101,6 +101,18 @@ def rest_of(stage: str, seconds: dict[str, float]) -> Iterator[None]:
     yield
     spent = time.perf_counter() - start - (sum(seconds.values()) - noted)
     seconds[stage] = seconds.get(stage, 0.0) + spent
+
+
+@contextmanager
+def startup(seconds: dict[str, float]) -> Iterator[None]:
+    """Add the time of the ``with`` block, which loads the compiler, to the stage "startup".
+
+    Only the first compile of a process has the stage: modules that are loaded already take no time.
+    """
+    start = time.perf_counter()
+    yield
+    if (spent := time.perf_counter() - start) > _NOTICED:
+        seconds[STARTUP] = seconds.get(STARTUP, 0.0) + spent
 
 
 def timed_load(result: CompileResult, load: Callable[[], T]) -> T:

@@ -151,7 +151,7 @@ class TraceWatch:
                 self._missing(frame, code)
             if id(code) not in self._known:
                 self._started(frame, code, owner)
-            elif owner is _LIBRARY and code.co_freevars and code in self.codes:
+            elif owner is _LIBRARY and code.co_freevars:
                 self._kept(frame, code)
 
     def _registry(self) -> None:
