@@ -155,9 +155,8 @@ def compare(state, x, labels):
             taken[name].append((time.perf_counter() - start) / STEPS)
     for name, seconds in taken.items():
         ratio = statistics.median(b / a for a, b in zip(taken["Profuse"], seconds, strict=True))
-        print(
-            f"  a step of {len(x)} images with {name}: {min(seconds) * 1e3:.3f} ms at best, {ratio:.2f} times Profuse's"
-        )
+        beside = "" if name == "Profuse" else f", {ratio:.2f} times Profuse's"
+        print(f"  a step of {len(x)} images with {name}: {min(seconds) * 1e3:.3f} ms at best{beside}")
     if len(calls) == 1:
         print("  (pip install jax, or torch, to compare)")
 
