@@ -17,7 +17,7 @@ from ..ir.types import LISTED, TENSOR, ListedType, ListType, ScalarType, TensorT
 from ..ops.speculation import DiffGraph
 from .context import TEXT, near, one_line, position_of, similar_op
 from .draw_sites import DrawSites
-from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
+from .rewrite import YIELD, attributes, blocks_in, is_terminator, symbol_of, walk
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -171,7 +171,7 @@ class _Verifier:
 def _foreign_types(op: ir.Operation) -> Iterator[str]:
     from mlir import ir
 
-    arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
+    arguments = [a for block in blocks_in(op) for a in block.arguments]
     for value in [*arguments, *op.results]:
         if isinstance(value.type, ir.OpaqueType):
             text = str(value.type)
@@ -183,11 +183,10 @@ def _ends(op: ir.Operation) -> Iterator[str]:
     # To MLIR an op of ours at the end might be a terminator: it cannot tell.
     if op.name == "builtin.module":
         return
-    for region in op.regions:
-        for block in region.blocks:
-            count = len(block.operations)
-            if not count or not is_terminator(block.operations[count - 1].operation):
-                yield f"a block of '{op.name}' does not end with a return or yield"
+    for block in blocks_in(op):
+        count = len(block.operations)
+        if not count or not is_terminator(block.operations[count - 1].operation):
+            yield f"a block of '{op.name}' does not end with a return or yield"
 
 
 def _structure(op: ir.Operation, cls: type[Op]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, terminator_of, walk
 from ..schedule.graph import definition
 from .loop_ops import EXTENT, IN_PLACE, OVER_BLOCKS, STRAIGHT, Ops, base_of, literal
 
@@ -36,10 +36,9 @@ def strip_short_rows(ops: Ops, function: ir.Operation) -> None:
 
 def _innermost_in_loops(block: ir.Block, depth: int) -> list[ir.Operation]:
     loops = []
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         deeper = depth + int(op.name == "scf.for" and EXTENT in op.attributes)
-        inside = [o for region in op.regions for b in region.blocks for o in _innermost_in_loops(b, deeper)]
+        inside = [o for b in blocks_in(op) for o in _innermost_in_loops(b, deeper)]
         if op.name == "scf.for" and not inside and depth and not _holds_loop(op):
             loops.append(op)
         loops += inside
@@ -67,7 +66,7 @@ def _only_notes(loop: ir.Operation) -> bool:
     """True for a loop that carries nothing but disjunctions, in which an element may count twice."""
     block = loop.regions[0].blocks[0]
     carried = list(block.arguments)[1:]
-    *_, end = block.operations
+    end = terminator_of(block)
     return all(_is_disjunction(value, before) for value, before in zip(end.operation.operands, carried, strict=True))
 
 
@@ -116,8 +115,7 @@ def _copy_body(loop: ir.Operation, arguments: list[ir.Value]) -> None:
     """Emit the operations of a loop for other arguments of its block."""
     block = loop.regions[0].blocks[0]
     copies: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         copy = op.clone(ir.InsertionPoint.current)
         for number, value in enumerate(op.operands):
             copy.operands[number] = copies.get(value, value)

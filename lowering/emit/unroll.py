@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..schedule.body import may_reassociate
 from ..schedule.columns import NARROW as MOST
 from ..schedule.graph import definition
@@ -26,8 +26,7 @@ def unroll_short_loops(ops: Ops, function: ir.Operation) -> None:
 
 
 def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> None:
-    for view in list(block.operations):
-        op = view.operation
+    for op in ops_in(block):
         if op.name != "scf.for":
             continue
         _visit(ops, op.regions[0].blocks[0], op)
@@ -72,7 +71,7 @@ def _unroll(ops: Ops, loop: ir.Operation) -> None:
     carried = list(loop.operands)[3:]
     block = loop.regions[0].blocks[0]
     arguments = list(block.arguments)
-    inside = [view.operation for view in block.operations]
+    inside = ops_in(block)
     with ir.InsertionPoint(loop), loop.location:
         for number in range(*bounds):  # type: ignore[arg-type]
             index = ops.constant(number, arguments[0].type)

@@ -19,6 +19,7 @@ from ...mlir.context import loc_of
 from ...mlir.facts import is_conditional, is_constant_op
 from ...mlir.rewrite import (
     attrs_of,
+    blocks_in,
     body_of,
     defining_op,
     is_a,
@@ -76,7 +77,7 @@ class FormFusions(Pass):
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
             blocks = [body_of(func)]
-            blocks += [b for op in walk(func) for region in op.regions for b in region.blocks]
+            blocks += [b for op in walk(func) for b in blocks_in(op)]
             constants: dict[ir.Value, Type] = {}
             for op in walk(func):
                 value = op.results[0] if is_constant_op(op) else None
