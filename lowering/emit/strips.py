@@ -25,13 +25,22 @@ _OTHERS = ("scf.if", "scf.while", "func.call", "llvm.call", "arith.divsi", "arit
 
 def strip_short_rows(ops: Ops, function: ir.Operation) -> None:
     """Add a version in strips to innermost loops of a nest whose lengths are not known."""
-    if IN_PLACE not in function.attributes:
+    loops = _loops_with_extent(function)
+    if IN_PLACE not in function.attributes and not all(_extent(loop).isdigit() for loop in loops):
         for loop in _innermost_in_loops(function.regions[0].blocks[0], 0):
             if _can_be_stripped(loop):
                 _strip(ops, loop)
-    for op in walk(function):
-        if EXTENT in op.attributes:
-            del op.attributes[EXTENT]
+        loops = _loops_with_extent(function)
+    for loop in loops:
+        del loop.attributes[EXTENT]
+
+
+def _loops_with_extent(function: ir.Operation) -> list[ir.Operation]:
+    return [op for op in walk(function) if op.name == "scf.for" and EXTENT in op.attributes]
+
+
+def _extent(loop: ir.Operation) -> str:
+    return ir.StringAttr(loop.attributes[EXTENT]).value
 
 
 def _innermost_in_loops(block: ir.Block, depth: int) -> list[ir.Operation]:
@@ -51,8 +60,12 @@ def _holds_loop(op: ir.Operation) -> bool:
 
 def _can_be_stripped(loop: ir.Operation) -> bool:
     """True for a loop of unknown length and unit steps, whose elements may be computed twice."""
-    extent = ir.StringAttr(loop.attributes[EXTENT]).value if EXTENT in loop.attributes else "0"
-    if extent.isdigit() or literal(loop.operands[2]) != 1 or not _only_notes(loop):
+    if (
+        EXTENT not in loop.attributes
+        or _extent(loop).isdigit()
+        or literal(loop.operands[2]) != 1
+        or not _only_notes(loop)
+    ):
         return False
     inside = list(walk(loop))
     if len(inside) > _MAX_SIZE or any(op.name in _OTHERS for op in inside):
