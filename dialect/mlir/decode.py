@@ -12,7 +12,7 @@ from ..errors import IRError
 from ..ir.attrs import VALUE
 from ..ir.op import Op, op_named
 from ..ir.program import Block, Instr, Module, Program
-from ..ir.types import Type, type_from_mlir
+from ..ir.types import Type, type_from_object
 from .context import loc_of, near, position_of, similar_op
 from .rewrite import attrs_of, body_of, functions, is_private, is_terminator, op_class, ops_in, symbol_of
 
@@ -79,7 +79,7 @@ class _Decoder:
 
     def known(self, value: ir.Value, owner: ir.Operation) -> Type:
         try:
-            return type_from_mlir(str(value.type))
+            return type_from_object(value.type)
         except IRError as error:
             raise IRError(error.what, loc=position_of(owner.location)) from None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InternalError, IRError, Loc
 from ..ir.op import DIALECT, OPS, Op
 from ..ir.program import Module, Program
-from ..ir.types import Type, type_from_mlir, type_to_mlir
+from ..ir.types import Type, type_from_object, type_to_mlir
 from .context import loc_of, to_location
 
 if TYPE_CHECKING:
@@ -65,7 +65,16 @@ def attrs_of(op: ir.Operation) -> dict[str, Any]:
 
 def attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Attributes of an op as MLIR objects, without those of other dialects (``a.b``)."""
-    return {name: attribute(op, name) for name in op.attributes if "." not in name}
+    return {name: value for name, value in all_attributes(op) if "." not in name}
+
+
+def all_attributes(op: ir.Operation) -> list[tuple[str, Any]]:
+    """The names of an op's attributes, those of other dialects included, with what `attribute` gives of each."""
+    named = op.attributes
+    try:
+        return named.items()
+    except TypeError:
+        return [(name, attribute(op, name)) for name in named]
 
 
 def attribute(op: ir.Operation, name: str) -> Any:
@@ -86,7 +95,7 @@ class Unreadable(str):
 
 def type_of(value: ir.Value) -> Type:
     """The type of a value, as far as it is known; raises IRError for a type that is not one of ours."""
-    return type_from_mlir(str(value.type))
+    return type_from_object(value.type)
 
 
 def types_of(values: Sequence[ir.Value]) -> tuple[Type, ...]:

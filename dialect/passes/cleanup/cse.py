@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar
 
 from mlir import ir
 
 from ...mlir.aliases import WrittenMemory
 from ...mlir.facts import behind_observers, escapes, is_conditional, sharing_matters
-from ...mlir.rewrite import attribute, blocks_in, functions, is_pure, is_terminator, ops_in, replace, symbol_of
+from ...mlir.rewrite import all_attributes, blocks_in, functions, is_pure, is_terminator, ops_in, replace, symbol_of
 from ..base import Pass, register_pass
 
 Scope = dict[Hashable, ir.Operation]
@@ -66,7 +67,7 @@ def _key(op: ir.Operation) -> Hashable:
     return (
         op.name,
         tuple(map(behind_observers, op.operands)),
-        tuple(sorted(((k, attribute(op, k)) for k in op.attributes), key=lambda kv: kv[0])),
+        tuple(sorted(all_attributes(op), key=itemgetter(0))),
         tuple(r.type for r in op.results),
     )
 
