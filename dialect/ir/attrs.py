@@ -19,7 +19,7 @@ from ..dataclass import dataclass
 from ..errors import IRError
 from .dtypes import F32, NUMBERS, DType, dtype_of, dtype_of_mlir
 from .dtypes import F64 as FLOAT64
-from .types import ScalarType, TensorType, Type, listed_type, type_from_mlir, type_to_mlir
+from .types import ScalarType, TensorType, Type, listed_type, type_from_mlir, type_from_object, type_to_mlir
 
 DYNAMIC = -(2**63)  # in I64_ARRAY: "the value is the next dynamic operand", MLIR's own convention
 
@@ -135,7 +135,7 @@ def _decode_value(attr: Any) -> Any:
 
 def decode_dense(attr: Any) -> np.ndarray:
     """ndarray of a dense elements attribute (any dtype of the table)."""
-    type_ = type_from_mlir(str(attr.type))
+    type_ = type_from_object(attr.type)
     if not isinstance(type_, TensorType) or type_.dtype is None or type_.shape is None:
         raise IRError(f"constant of type {attr.type} is not a ranked tensor")
     shape, dtype = tuple(int(d) for d in type_.shape), type_.dtype  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def _f16(text: str, dtype: DType) -> np.ndarray:
 
 
 def _decode_type(attr: Any) -> Type:
-    return type_from_mlir(str(attr.value))
+    return type_from_object(attr.value)
 
 
 def _scalar_dtype_text(dtype: DType) -> str:
@@ -297,7 +297,7 @@ TYPES = AttrKind(
     "type array",
     'irdl.base "#builtin.array"',
     lambda v: "[" + ", ".join(map(type_to_mlir, v)) + "]",
-    lambda a: tuple(type_from_mlir(str(t.value)) for t in a),
+    lambda a: tuple(type_from_object(t.value) for t in a),
     lambda v: [type_to_mlir(t) for t in v],
     _tuple_of(type_from_mlir),
 )

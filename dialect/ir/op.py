@@ -384,8 +384,8 @@ class Op:
     @classmethod
     def full_attrs(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """``given`` plus defaults; raises IRError on unknown or missing attributes."""
-        unknown = set(given) - set(cls.attrs)
-        if unknown:
+        if not given.keys() <= cls.attrs.keys():
+            unknown = given.keys() - cls.attrs.keys()
             raise IRError(f"{cls.full_name()} has no attribute {sorted(unknown)[0]!r}")
         out = {}
         for key, field in cls.attrs.items():

@@ -8,6 +8,7 @@ a shape cannot say (symbolic sizes, strides, device, requires_grad).
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -325,6 +326,27 @@ def type_from_mlir(text: str) -> Type:
         grad[1] == "true" if grad else None,
         defined[1] == "true" if defined else None,
     )
+
+
+class _TypesRead(threading.local):
+    """By types of MLIR, what this thread has read of them: they are unique, and never change."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Type] = {}
+
+
+_TYPES_READ = _TypesRead()
+
+
+def type_from_object(mlir_type: Any) -> Type:
+    """`type_from_mlir` for an object of MLIR's, the text of which takes long to make."""
+    table = _TYPES_READ.known
+    type_ = table.get(mlir_type)
+    if type_ is None:
+        if len(table) >= 4096:
+            table.clear()
+        type_ = table[mlir_type] = type_from_mlir(str(mlir_type))
+    return type_
 
 
 def _string_list(encoding: str, key: str) -> list[str] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mlir import ir
 
 from ..analysis.alias import Aliases, forbidden
+from ..ir.op import OPS
 from ..ir.program import Block, Instr
 from ..ops.create import Constant
 from ..ops.speculation import FallbackGraph
@@ -21,7 +22,7 @@ class WrittenMemory:
         self._blocks: list[tuple[ir.Block, Block]] = []
         self._instrs: dict[ir.Value, Instr] = {}
         self._aliases: Aliases | None = None
-        if any((cls := op_class(op)) is not None and cls.writes for op in walk_ops(func)):
+        if any((cls := OPS.get(name)) is not None and cls.writes for name in {op.name for op in walk_ops(func)}):
             self._aliases = Aliases(self._mirror(body_of(func)), type_of)
 
     def is_written(self, value: ir.Value) -> bool:

@@ -12,9 +12,9 @@ from ..errors import IRError
 from ..ir.attrs import VALUE
 from ..ir.op import Op, op_named
 from ..ir.program import Block, Instr, Module, Program
-from ..ir.types import Type, type_from_mlir
+from ..ir.types import Type, type_from_object
 from .context import loc_of, near, position_of, similar_op
-from .rewrite import attrs_of, body_of, functions, is_private, is_terminator, op_class, symbol_of
+from .rewrite import attrs_of, body_of, functions, is_private, is_terminator, op_class, ops_in, symbol_of
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -66,8 +66,7 @@ class _Decoder:
 
     def block(self, source: ir.Block, into: Block) -> None:
         into.args = tuple(self.define(a, source.owner.operation) for a in source.arguments)
-        for view in source.operations:
-            op = view.operation
+        for op in ops_in(source):
             if is_terminator(op):
                 into.outputs = tuple(self.numbers[v] for v in op.operands)
             else:
@@ -80,7 +79,7 @@ class _Decoder:
 
     def known(self, value: ir.Value, owner: ir.Operation) -> Type:
         try:
-            return type_from_mlir(str(value.type))
+            return type_from_object(value.type)
         except IRError as error:
             raise IRError(error.what, loc=position_of(owner.location)) from None
 

@@ -7,12 +7,13 @@ form.  Functions that build IR want the module's context entered, as it is insid
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InternalError, IRError, Loc
 from ..ir.op import DIALECT, OPS, Op
 from ..ir.program import Module, Program
-from ..ir.types import Type, type_from_mlir, type_to_mlir
+from ..ir.types import Type, type_from_object, type_to_mlir
 from .context import loc_of, to_location
 
 if TYPE_CHECKING:
@@ -64,7 +65,16 @@ def attrs_of(op: ir.Operation) -> dict[str, Any]:
 
 def attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Attributes of an op as MLIR objects, without those of other dialects (``a.b``)."""
-    return {name: attribute(op, name) for name in op.attributes if "." not in name}
+    return {name: value for name, value in all_attributes(op) if "." not in name}
+
+
+def all_attributes(op: ir.Operation) -> list[tuple[str, Any]]:
+    """The names of an op's attributes, those of other dialects included, with what `attribute` gives of each."""
+    named = op.attributes
+    try:
+        return named.items()
+    except TypeError:
+        return [(name, attribute(op, name)) for name in named]
 
 
 def attribute(op: ir.Operation, name: str) -> Any:
@@ -85,7 +95,7 @@ class Unreadable(str):
 
 def type_of(value: ir.Value) -> Type:
     """The type of a value, as far as it is known; raises IRError for a type that is not one of ours."""
-    return type_from_mlir(str(value.type))
+    return type_from_object(value.type)
 
 
 def types_of(values: Sequence[ir.Value]) -> tuple[Type, ...]:
@@ -109,7 +119,7 @@ def is_pure(op: ir.Operation) -> bool:
     cls = op_class(op)
     if cls is None or not cls.pure:
         return False
-    return all(is_pure(inner) for inner in walk(op) if not is_terminator(inner))
+    return not len(op.regions) or all(is_pure(inner) for inner in walk(op) if not is_terminator(inner))
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
@@ -132,9 +142,26 @@ def users(value: ir.Value) -> list[ir.Operation]:
     return owners
 
 
+# The bindings end an iteration over regions, blocks or operations with an exception of C++, which
+# costs as much as several ops do. So these ask for the length, and for no item behind the last.
+
+
+def regions_of(op: ir.Operation) -> list[ir.Region]:
+    """The regions of an op."""
+    regions = op.regions
+    return [regions[k] for k in range(len(regions))]
+
+
+def blocks_in(op: ir.Operation) -> list[ir.Block]:
+    """The blocks of an op, of all its regions: a snapshot."""
+    regions = op.regions
+    return [b for k in range(len(regions)) for blocks in (regions[k].blocks,) for b in islice(blocks, len(blocks))]
+
+
 def ops_in(block: ir.Block) -> list[ir.Operation]:
     """The ops of a block, terminator included: a snapshot, so that ops may come and go."""
-    return [op.operation for op in block.operations]
+    operations = block.operations
+    return [op.operation for op in islice(operations, len(operations))]
 
 
 def walk(root: ir.Module | ir.Operation | ir.Block) -> Iterator[ir.Operation]:
@@ -144,8 +171,7 @@ def walk(root: ir.Module | ir.Operation | ir.Block) -> Iterator[ir.Operation]:
     (take `ops_in` of one block where that can happen).
     """
     whole = getattr(root, "operation", None)
-    blocks = [root] if whole is None else [b for region in whole.regions for b in region.blocks]
-    for block in blocks:
+    for block in [root] if whole is None else blocks_in(whole):
         for op in ops_in(block):
             inner = len(op.regions) > 0
             yield op
@@ -155,11 +181,11 @@ def walk(root: ir.Module | ir.Operation | ir.Block) -> Iterator[ir.Operation]:
 
 def walk_inner_first(root: ir.Operation) -> Iterator[ir.Operation]:
     """Every op below ``root``, inner before outer, in order; one that was yielded may be erased."""
-    for region in root.regions:
-        for block in region.blocks:
-            for op in ops_in(block):
+    for block in blocks_in(root):
+        for op in ops_in(block):
+            if len(op.regions):
                 yield from walk_inner_first(op)
-                yield op
+            yield op
 
 
 def walk_backwards(root: ir.Operation) -> Iterator[ir.Operation]:
@@ -172,7 +198,7 @@ def walk_backwards(root: ir.Operation) -> Iterator[ir.Operation]:
 
 def functions(module: ir.Module) -> list[ir.Operation]:
     """The ``func.func`` ops of a module, in order: a snapshot."""
-    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    return [op for op in ops_in(module.body) if op.name == "func.func"]
 
 
 def short_name(op: ir.Operation) -> str:
@@ -211,11 +237,7 @@ def terminator_of(block: ir.Block) -> ir.Operation:
 
 def unique_symbol(module: ir.Module, prefix: str) -> str:
     """``prefix_0``, ``prefix_1``, …: the first that no symbol of the module has."""
-    names = {
-        str(op.operation.attributes["sym_name"].value)
-        for op in module.body.operations
-        if "sym_name" in op.operation.attributes
-    }
+    names = {str(op.attributes["sym_name"].value) for op in ops_in(module.body) if "sym_name" in op.attributes}
     return next(name for k in range(len(names) + 1) if (name := f"{prefix}_{k}") not in names)
 
 

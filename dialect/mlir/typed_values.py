@@ -14,6 +14,7 @@ from ..ops.nn.composite import Composite
 from .facts import constant_value, is_constant
 from .rewrite import (
     attrs_of,
+    blocks_in,
     body_of,
     create,
     functions,
@@ -38,9 +39,8 @@ def values_of(func: ir.Operation) -> Iterator[ir.Value]:
     yield from body_of(func).arguments
     for op in walk(func):
         yield from op.results
-        for region in op.regions:
-            for block in region.blocks:
-                yield from block.arguments
+        for block in blocks_in(op):
+            yield from block.arguments
 
 
 def unused_and_undefined(op: ir.Operation, types: Sequence[Type]) -> frozenset[int]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import IRError, Loc, ProfuseError
 from ..ir.attrs import SYMBOL, AttrKind
 from ..ir.op import DIALECT, OPS, Op, OperandDef, ResultDef
-from ..ir.types import LISTED, TENSOR, ListedType, ListType, ScalarType, TensorType, Type, type_from_mlir
+from ..ir.types import LISTED, TENSOR, ListedType, ListType, ScalarType, TensorType, Type, type_from_object
 from ..ops.speculation import DiffGraph
 from .context import TEXT, near, one_line, position_of, similar_op
 from .draw_sites import DrawSites
-from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
+from .rewrite import YIELD, attributes, blocks_in, is_terminator, symbol_of, types_of, walk
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -128,8 +128,8 @@ class _Verifier:
         if cls.dialect == DIALECT:
             structure += _attributes(cls, present, attrs)
         try:
-            types = tuple(type_from_mlir(str(v.type)) for v in op.operands)
-            results = tuple(type_from_mlir(str(v.type)) for v in op.results)
+            types = types_of(op.operands)
+            results = types_of(op.results)
         except IRError as error:
             structure.append(error.what)
         if structure or not are_known:
@@ -171,7 +171,7 @@ class _Verifier:
 def _foreign_types(op: ir.Operation) -> Iterator[str]:
     from mlir import ir
 
-    arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
+    arguments = [a for block in blocks_in(op) for a in block.arguments]
     for value in [*arguments, *op.results]:
         if isinstance(value.type, ir.OpaqueType):
             text = str(value.type)
@@ -183,11 +183,10 @@ def _ends(op: ir.Operation) -> Iterator[str]:
     # To MLIR an op of ours at the end might be a terminator: it cannot tell.
     if op.name == "builtin.module":
         return
-    for region in op.regions:
-        for block in region.blocks:
-            count = len(block.operations)
-            if not count or not is_terminator(block.operations[count - 1].operation):
-                yield f"a block of '{op.name}' does not end with a return or yield"
+    for block in blocks_in(op):
+        count = len(block.operations)
+        if not count or not is_terminator(block.operations[count - 1].operation):
+            yield f"a block of '{op.name}' does not end with a return or yield"
 
 
 def _structure(op: ir.Operation, cls: type[Op]) -> Iterator[str]:
@@ -318,7 +317,7 @@ def _call(op: ir.Operation, target: ir.Operation) -> Iterator[str]:
             continue
         for index, (mine, its) in enumerate(zip(own, theirs, strict=True)):
             try:
-                one, other = type_from_mlir(str(mine)), type_from_mlir(str(its))
+                one, other = type_from_object(mine), type_from_object(its)
                 wrong = type(one) is not type(other) or contradicts(one, other)
             except IRError:
                 wrong = mine != its

@@ -13,7 +13,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, walk
 from ..emit.lengths import compare_squares
 from ..linalg.element import emit
 from ..linalg.generic import fill_region
@@ -222,23 +222,20 @@ def _check_writes(func: ir.Operation) -> None:
 def _check_copies(func: ir.Operation) -> None:
     """Refuse loops that copy an array in a round that computes no array as large."""
     for loop in _inside_loops(func):
-        for region in loop.regions:
-            for block in region.blocks:
-                _check_block(block)
+        for block in blocks_in(loop):
+            _check_block(block)
 
 
 def _check_block(block: ir.Block, around: int = 0) -> None:
     """``around``: what `_work` finds in the round of which the block is a branch."""
-    most = max((_work(view.operation) for view in block.operations), default=0)
+    most = max(map(_work, ops_in(block)), default=0)
     most = max(most, around)
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         if op.name == "memref.copy" and ir.MemRefType(op.operands[0].type).rank > most and not _is_part(op.operands[1]):
             raise LoweringError("a round of a loop would copy an array that it changes in part")
         if op.name == "scf.if":
-            for region in op.regions:
-                for inner in region.blocks:
-                    _check_block(inner, most)
+            for inner in blocks_in(op):
+                _check_block(inner, most)
 
 
 def _is_part(target: ir.Value) -> bool:
@@ -252,7 +249,7 @@ def _work(op: ir.Operation) -> int:
         return len(ir.ArrayAttr(op.attributes["iterator_types"]))
     if op.name == "linalg.fill":
         return ir.MemRefType(op.operands[1].type).rank
-    inside = [_work(view.operation) for region in op.regions for block in region.blocks for view in block.operations]
+    inside = [_work(inner) for block in blocks_in(op) for inner in ops_in(block)]
     if op.name == "scf.for":
         return 1 + max(inside)
     return max(inside, default=0) if op.name == "scf.if" else 0

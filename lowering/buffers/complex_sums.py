@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..linalg.element import emit
 
 
@@ -27,7 +27,7 @@ def _split(loop: ir.Operation) -> None:
     with ir.InsertionPoint(block), loop.location:
         index, *carried = block.arguments
         whole = [index, *_joined(carried, [v.type for v in inits])]
-        *inside, end = [view.operation for view in body.operations]
+        *inside, end = ops_in(body)
         for old, new in zip(body.arguments, whole, strict=True):
             old.replace_all_uses_with(new)
         for op in inside:

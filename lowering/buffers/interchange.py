@@ -11,7 +11,7 @@ from mlir import ir
 from mlir.dialects import scf
 
 from ...dialect.mlir.nesting import is_inside
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, walk
 from ..linalg.element import emit
 from .sharing.linear import constant_of
 from .temporaries import LOOP
@@ -30,12 +30,12 @@ def rounds_within_blocks(func: ir.Operation) -> None:
 
 
 def _visit(block: ir.Block) -> None:
-    for op in [view.operation for view in block.operations]:
+    for op in ops_in(block):
         nest = _nest_of(op) if op.name == "scf.for" else []
         if nest and _is_elementwise(op, nest):
             _exchange(op, nest)
         else:
-            for inner in (b for region in op.regions for b in region.blocks):
+            for inner in blocks_in(op):
                 _visit(inner)
 
 

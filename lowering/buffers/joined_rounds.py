@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, walk
 from .positions import enclosing, order_in
 
 MOST_RESULTS = 8
@@ -32,14 +32,13 @@ _STILL = (
 def join_elementwise(func: ir.Operation) -> None:
     """Join operations on the same elements in the rounds of loops."""
     for loop in [op for op in walk(func) if op.name in ("scf.for", "scf.while")]:
-        for region in loop.regions:
-            for block in region.blocks:
-                _join_in(block)
+        for block in blocks_in(loop):
+            _join_in(block)
 
 
 def _join_in(block: ir.Block) -> None:
     joined: list[ir.Operation] = []
-    for op in [view.operation for view in block.operations]:
+    for op in ops_in(block):
         if not _is_elementwise(op):
             continue
         for number, before in enumerate(joined):

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..linalg.element import emit
 from .ownership import MATERIALIZE, root, source
 from .positions import is_part, same_part
@@ -101,8 +101,7 @@ def _is_read_after(producer: ir.Operation, insert: ir.Operation) -> bool:
     mine, behind = insert.operands[1], False
     if root(mine) != mine:
         return True
-    for view in producer.block.operations:
-        op = view.operation
+    for op in ops_in(producer.block):
         if behind and any(
             isinstance(v.type, ir.RankedTensorType) and source(v) == mine
             for inner in [op, *walk(op)]
@@ -118,8 +117,7 @@ def _may_move(first: ir.Operation, insert: ir.Operation) -> bool:
     """True if nothing between two operations writes what the first one reads."""
     read = {source(v) for op in [first, *walk(first)] for v in op.operands if isinstance(v.type, ir.RankedTensorType)}
     between = False
-    for view in insert.block.operations:
-        op = view.operation
+    for op in ops_in(insert.block):
         if op == insert:
             return True
         if between and any(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..linalg.element import RARE, emit, int_type
 from ..linalg.loop_builder import ASSERT
 
@@ -42,7 +42,7 @@ def _marked(block: ir.Block) -> list[ir.Operation]:
 
 
 def _operations(loop: ir.Operation) -> list[ir.Operation]:
-    return [view.operation for view in loop.regions[0].blocks[0].operations]
+    return ops_in(loop.regions[0].blocks[0])
 
 
 def _defined(value: ir.Value) -> ir.Operation | None:
@@ -155,8 +155,7 @@ def _between(selects: list[ir.Operation]) -> list[ir.Operation] | None:
     """
     last = selects[-1]
     affected: list[ir.Operation] = []
-    for view in last.block.operations:
-        op = view.operation
+    for op in ops_in(last.block):
         if op in selects or any(_defined(value) in affected for value in op.operands):
             affected.append(op)
         if op == last:

@@ -15,6 +15,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
+from ...dialect.mlir.rewrite import ops_in
 from ..abi import CONTIGUOUS, KernelABI, TensorSpec, size_bindings
 from ..emit.loop_ops import Ops, Sizes
 from ..linalg.element import emit
@@ -183,7 +184,7 @@ def end_void_runs(module: ir.Module, signature: Signature, shared: Sequence[str]
         place += 3 + 2 * len(spec.dims)
     for name, number in [(signature.name, place), *((name, 1) for name in shared)]:
         _end_in(function_named(module, name), number)
-    for op in [view.operation for view in module.body.operations]:
+    for op in ops_in(module.body):
         name = ir.StringAttr(op.attributes["sym_name"]).value
         if name in ("abort", "puts") or name.startswith("assert_msg"):
             op.erase()
@@ -197,7 +198,7 @@ def _end_in(function: ir.Operation, number: int) -> None:
         return
     flag, byte = blocks[0].arguments[number], ir.IntegerType.get_signless(8)
     for block in ends:
-        for op in reversed([view.operation for view in block.operations]):
+        for op in reversed(ops_in(block)):
             op.erase()
         with ir.InsertionPoint(block):
             true = emit("llvm.mlir.constant", byte, value=ir.IntegerAttr.get(byte, 1))

@@ -16,7 +16,7 @@ from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..abi import CONTIGUOUS, TensorSpec
 from ..emit.loop_ops import Ops
 from ..linalg.element import emit
@@ -60,7 +60,7 @@ def share_written(func: ir.Operation, signature: Signature) -> None:
 
 def _test_before(first: ir.Operation, inputs: Sequence[ir.Value]) -> None:
     """Test what may end the run before it writes anything, as far as that is known by then."""
-    rest = [view.operation for view in first.block.operations]
+    rest = ops_in(first.block)
     rest = rest[rest.index(first) :]
     for test in [op for op in rest if op.name == ASSERT]:
         needed, waiting = {test}, [test]
@@ -90,8 +90,7 @@ def _copies(func: ir.Operation, signature: Signature) -> Iterator[tuple[ir.Opera
     memory = list(block.arguments)[: count + len(signature.outputs)]
     places = {value: number for number, value in enumerate(memory)}
     written: set[int] = set()  # the arguments that what stands before has to do with
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         pair = [places.get(v, -1) for v in op.operands] if op.name == _COPY else []
         if len(pair) == 2 and 0 <= pair[0] < count <= pair[1] and pair[1] not in written:
             input_, output = pair[0], pair[1] - count

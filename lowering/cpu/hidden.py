@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from mlir import ir
 
 from ...dialect.mlir.nesting import is_inside
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..linalg.element import emit, int_type
 from ..schedule.graph import definition
 
@@ -63,7 +63,7 @@ def _accumulated(loop: ir.Operation) -> list[ir.Operation]:
     That has left a value which the loop carries, or in memory at a place that all rounds write.
     """
     block = loop.regions[0].blocks[0]
-    inside = [view.operation for view in block.operations]
+    inside = ops_in(block)
     places = [list(op.operands)[1:] for op in inside if op.name == "memref.store"]
     earlier = set(list(block.arguments)[1:])
     extrema = []

@@ -6,7 +6,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.nesting import is_inside
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, walk
 from ..abi import KernelABI
 from ..buffers.sharing.launches import add_launches
 from ..buffers.sharing.share import share_rounds
@@ -58,9 +58,8 @@ def annotate_loops(module: ir.Module, *, unroll_waiting: bool = False) -> None:
         if IN_PLACE in function.attributes:
             usual = straight = _independent(function, options)
             del function.attributes[IN_PLACE]
-        for region in function.regions:
-            for block in region.blocks:
-                _annotate(block, usual, straight, unroll_waiting)
+        for block in blocks_in(function):
+            _annotate(block, usual, straight, unroll_waiting)
 
 
 def _independent(function: ir.Operation, options: str) -> ir.Attribute:
@@ -86,8 +85,7 @@ def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute,
     ``straight``: for those in which loops have been unrolled.
     """
     has_loop = False
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         if op.name == "scf.for":
             has_loop = True
             has_inner = _annotate(op.regions[0].blocks[0], annotation, straight, unroll_waiting)
@@ -105,9 +103,8 @@ def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute,
                 del op.attributes[OVER_BLOCKS]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_NOT_UNROLLED, op.context)
         elif op.name == "scf.if":
-            for region in op.regions:
-                for inner in region.blocks:
-                    has_loop |= _annotate(inner, annotation, straight, unroll_waiting)
+            for inner in blocks_in(op):
+                has_loop |= _annotate(inner, annotation, straight, unroll_waiting)
     return has_loop
 
 
@@ -123,7 +120,7 @@ def _waits(loop: ir.Operation) -> bool:
     and CPUs predict when they end.
     """
     block = loop.regions[0].blocks[0]
-    inner = [view.operation for view in block.operations]
+    inner = ops_in(block)
     carried = set(list(block.arguments)[1:])
     if any(_is_in_order(v) and _follows(v, carried, loop) for v in inner[-1].operands):
         return True
@@ -188,8 +185,7 @@ def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> No
 def to_llvm_dialect(module: ir.Module) -> None:
     """Lower loops to the LLVM dialect in place; raises LoweringError."""
     run_passes(TO_LLVM, module, "loops do not lower to LLVM")
-    for view in module.body.operations:
-        op = view.operation
+    for op in ops_in(module.body):
         if not op.name.startswith("llvm."):
             raise LoweringError(f"{op.name} is left after lowering to LLVM")
         if op.name == "llvm.func":

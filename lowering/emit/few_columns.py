@@ -15,7 +15,7 @@ from mlir import ir
 
 from ...dialect.dataclass import dataclass
 from ...dialect.mlir.nesting import is_inside
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..schedule.graph import definition
 from .loop_ops import IN_ORDER, STRAIGHT, Ops, iterations, literal
 
@@ -65,11 +65,8 @@ def _sums(loop: ir.Operation) -> list[_RowSum]:
 
     Rounds may have accumulators of their own in it, which they begin, add to and read.
     """
-    sums = []
-    for view in loop.regions[0].blocks[0].operations:
-        op = view.operation
-        if op.name == "llvm.store" and (one := _sum(op, loop)):
-            sums.append(one)
+    stores = (op for op in ops_in(loop.regions[0].blocks[0]) if op.name == "llvm.store")
+    sums = [one for one in (_sum(op, loop) for op in stores) if one]
     places = [one.store.operands[1] for one in sums]
     if any(_is_same(a, b) for k, a in enumerate(places) for b in places[:k]):
         return []

@@ -18,7 +18,7 @@ from mlir import ir
 
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim, Sym, symbol
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ...dialect.ops.sizes import is_nonnegative
 from ..schedule.graph import definition
 from ..schedule.size_expressions import SizeReader
@@ -55,8 +55,7 @@ class _Bound:
 
 
 def _visit(ops: Ops, block: ir.Block, symbols: Mapping[str, ir.Value]) -> None:
-    for view in list(block.operations):
-        op = view.operation
+    for op in ops_in(block):
         if op.name != "scf.for":
             continue
         bounds, size, clamped = _bounds(op, symbols)

@@ -12,6 +12,8 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import LENGTH, RARE
 from ..schedule import affine as ix
 from ..schedule.block_steps import BlockStep
 from ..schedule.blocks import Blocks
@@ -29,7 +31,7 @@ from .in_order import settle_sums
 from .index_sets import split_loops
 from .iteration import BodyEmitter
 from .lengths import compare_squares
-from .loop_ops import IN_PLACE, Ops, Sizes, noalias
+from .loop_ops import EXPANDED, IN_ORDER, IN_PLACE, Ops, Sizes, noalias
 from .nest import NestEmitter
 from .rare import version_loops
 from .reciprocals import hoist_reciprocals
@@ -205,15 +207,27 @@ class _ModuleEmitter:
         NestEmitter(ops, self.graph, nest, block, pointers, names, divided, matrix).run()
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
-        split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
-        compare_squares(function)
-        if not nest.places:
-            unroll_short_loops(ops, function)
-        sum_in_blocks(ops, function)
-        settle_sums(ops, function, self.exact)
-        if not self.exact:
+        self._rewrite(function, {n: names[n] for n in self.graph.symbols}, may_unroll=not nest.places)
+
+    def _rewrite(self, function: ir.Operation, symbols: dict[str, ir.Value], *, may_unroll: bool) -> None:
+        """Rewrite the loops of a nest. Most nests hold nothing of what some of the rewrites look for."""
+        ops, operations, marks = self.ops, set[str](), set[str]()
+        for op in walk(function):
+            operations.add(op.name)
+            marks.update(op.attributes)
+        if "arith.cmpi" in operations:
+            split_loops(ops, function, symbols)
+        if LENGTH in marks:
+            compare_squares(function)
+        is_unrolled = may_unroll and unroll_short_loops(ops, function)
+        if is_unrolled:
+            sum_in_blocks(ops, function)
+        if is_unrolled or EXPANDED in marks or IN_ORDER in marks:
+            settle_sums(ops, function, self.exact)
+        if "arith.divf" in operations and not self.exact:
             hoist_reciprocals(ops, function)
-        version_loops(ops, function)
+        if RARE in marks:
+            version_loops(ops, function)
         strip_short_rows(ops, function)
 
     def _blocks(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, walk
 from ..linalg.element import RARE
 from ..schedule.graph import definition
 from .loop_ops import EXTENT, IN_PLACE, SCALAR, Ops, base_of, iterations
@@ -84,15 +84,14 @@ def _is_guarded(op: ir.Operation) -> bool:
 
 def _innermost(block: ir.Block) -> list[ir.Operation]:
     loops: list[ir.Operation] = []
-    for view in block.operations:
-        op = view.operation
-        inner = [o for region in op.regions for b in region.blocks for o in _innermost(b)]
+    for op in ops_in(block):
+        inner = [o for b in blocks_in(op) for o in _innermost(b)]
         loops += inner or ([op] if op.name == "scf.for" else [])
     return loops
 
 
 def _operations(loop: ir.Operation) -> list[ir.Operation]:
-    return [view.operation for view in loop.regions[0].blocks[0].operations]
+    return ops_in(loop.regions[0].blocks[0])
 
 
 def _needed(condition: ir.Value, loop: ir.Operation, written: set[ir.Value]) -> list[ir.Operation] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from ...dialect.mlir.rewrite import ops_in
 from ..schedule.graph import definition
 from .loop_ops import Ops
 
@@ -31,8 +32,7 @@ def hoist_reciprocals(ops: Ops, function: ir.Operation) -> None:
 
 def _innermost(block: ir.Block) -> list[ir.Operation]:
     loops: list[ir.Operation] = []
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         if op.name == "scf.for":
             inner = _innermost(op.regions[0].blocks[0])
             loops += inner or [op]
@@ -58,7 +58,7 @@ def _is_outside(value: ir.Value, body: ir.Block) -> bool:
 
 
 def _version(ops: Ops, loop: ir.Operation, divisions: list[int]) -> None:
-    body = [view.operation for view in loop.regions[0].blocks[0].operations]
+    body = ops_in(loop.regions[0].blocks[0])
     divisors = list(dict.fromkeys(body[k].operands[1] for k in divisions))
     unsure = [d for d in divisors if not _is_safe_constant(d)]
     with ir.InsertionPoint(loop), loop.location:
@@ -100,7 +100,7 @@ def _in_range(ops: Ops, divisor: ir.Value) -> ir.Value:
 
 
 def _use_reciprocals(ops: Ops, loop: ir.Operation, divisions: list[int]) -> None:
-    body = [view.operation for view in loop.regions[0].blocks[0].operations]
+    body = ops_in(loop.regions[0].blocks[0])
     reciprocals: dict[ir.Value, ir.Value] = {}
     for position in divisions:
         division = body[position]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import blocks_in, ops_in, terminator_of, walk
 from ..schedule.graph import definition
 from .loop_ops import EXTENT, IN_PLACE, OVER_BLOCKS, STRAIGHT, Ops, base_of, literal
 
@@ -25,21 +25,29 @@ _OTHERS = ("scf.if", "scf.while", "func.call", "llvm.call", "arith.divsi", "arit
 
 def strip_short_rows(ops: Ops, function: ir.Operation) -> None:
     """Add a version in strips to innermost loops of a nest whose lengths are not known."""
-    if IN_PLACE not in function.attributes:
+    loops = _loops_with_extent(function)
+    if IN_PLACE not in function.attributes and not all(_extent(loop).isdigit() for loop in loops):
         for loop in _innermost_in_loops(function.regions[0].blocks[0], 0):
             if _can_be_stripped(loop):
                 _strip(ops, loop)
-    for op in walk(function):
-        if EXTENT in op.attributes:
-            del op.attributes[EXTENT]
+        loops = _loops_with_extent(function)
+    for loop in loops:
+        del loop.attributes[EXTENT]
+
+
+def _loops_with_extent(function: ir.Operation) -> list[ir.Operation]:
+    return [op for op in walk(function) if op.name == "scf.for" and EXTENT in op.attributes]
+
+
+def _extent(loop: ir.Operation) -> str:
+    return ir.StringAttr(loop.attributes[EXTENT]).value
 
 
 def _innermost_in_loops(block: ir.Block, depth: int) -> list[ir.Operation]:
     loops = []
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         deeper = depth + int(op.name == "scf.for" and EXTENT in op.attributes)
-        inside = [o for region in op.regions for b in region.blocks for o in _innermost_in_loops(b, deeper)]
+        inside = [o for b in blocks_in(op) for o in _innermost_in_loops(b, deeper)]
         if op.name == "scf.for" and not inside and depth and not _holds_loop(op):
             loops.append(op)
         loops += inside
@@ -52,8 +60,12 @@ def _holds_loop(op: ir.Operation) -> bool:
 
 def _can_be_stripped(loop: ir.Operation) -> bool:
     """True for a loop of unknown length and unit steps, whose elements may be computed twice."""
-    extent = ir.StringAttr(loop.attributes[EXTENT]).value if EXTENT in loop.attributes else "0"
-    if extent.isdigit() or literal(loop.operands[2]) != 1 or not _only_notes(loop):
+    if (
+        EXTENT not in loop.attributes
+        or _extent(loop).isdigit()
+        or literal(loop.operands[2]) != 1
+        or not _only_notes(loop)
+    ):
         return False
     inside = list(walk(loop))
     if len(inside) > _MAX_SIZE or any(op.name in _OTHERS for op in inside):
@@ -67,7 +79,7 @@ def _only_notes(loop: ir.Operation) -> bool:
     """True for a loop that carries nothing but disjunctions, in which an element may count twice."""
     block = loop.regions[0].blocks[0]
     carried = list(block.arguments)[1:]
-    *_, end = block.operations
+    end = terminator_of(block)
     return all(_is_disjunction(value, before) for value, before in zip(end.operation.operands, carried, strict=True))
 
 
@@ -116,8 +128,7 @@ def _copy_body(loop: ir.Operation, arguments: list[ir.Value]) -> None:
     """Emit the operations of a loop for other arguments of its block."""
     block = loop.regions[0].blocks[0]
     copies: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         copy = op.clone(ir.InsertionPoint.current)
         for number, value in enumerate(op.operands):
             copy.operands[number] = copies.get(value, value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..schedule.body import may_reassociate
 from ..schedule.columns import NARROW as MOST
 from ..schedule.graph import definition
@@ -20,17 +20,17 @@ _MAX_SIZE = 400  # operations after unrolling
 _MAX_FUNCTIONS = 6  # expansions of functions after unrolling
 
 
-def unroll_short_loops(ops: Ops, function: ir.Operation) -> None:
-    """Unroll the short loops of a nest that are within loops and hold none themselves."""
-    _visit(ops, function.regions[0].blocks[0], None)
+def unroll_short_loops(ops: Ops, function: ir.Operation) -> bool:
+    """Unroll the short loops of a nest that are within loops and hold none themselves; True if there were any."""
+    return _visit(ops, function.regions[0].blocks[0], None)
 
 
-def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> None:
-    for view in list(block.operations):
-        op = view.operation
+def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> bool:
+    is_unrolled = False
+    for op in ops_in(block):
         if op.name != "scf.for":
             continue
-        _visit(ops, op.regions[0].blocks[0], op)
+        is_unrolled |= _visit(ops, op.regions[0].blocks[0], op)
         _fold_bounds(ops, op)
         count = iterations(op)
         if around is None or count is None or count > MOST:
@@ -44,6 +44,8 @@ def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> None:
         if is_small and not any(o.name in _NESTED for o in inside):
             _unroll(ops, op)
             around.attributes[STRAIGHT] = ir.UnitAttr.get()
+            is_unrolled = True
+    return is_unrolled
 
 
 def _fold_bounds(ops: Ops, loop: ir.Operation) -> None:
@@ -72,7 +74,7 @@ def _unroll(ops: Ops, loop: ir.Operation) -> None:
     carried = list(loop.operands)[3:]
     block = loop.regions[0].blocks[0]
     arguments = list(block.arguments)
-    inside = [view.operation for view in block.operations]
+    inside = ops_in(block)
     with ir.InsertionPoint(loop), loop.location:
         for number in range(*bounds):  # type: ignore[arg-type]
             index = ops.constant(number, arguments[0].type)

@@ -19,6 +19,7 @@ from ...dialect.ir.dtypes import BF16, DType
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import ListedType, ListType, ScalarType, TensorType, Type, contiguous_strides
 from ...dialect.mlir.context import context, first_diagnostic, loc_of, to_location
+from ...dialect.mlir.rewrite import blocks_in, terminator_of
 from .environment import Environment
 from .generic import mlir_type
 from .loop_builder import LoopBuilder
@@ -117,9 +118,8 @@ def _round_every_operation(block: ir.Block) -> None:
             sums = "reassoc" in str(op.attributes["fastmath"])
             flags = "reassoc" if sums else "none"
             op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flags}>")
-        for region in op.operation.regions:
-            for inner in region.blocks:
-                _round_every_operation(inner)
+        for inner in blocks_in(op.operation):
+            _round_every_operation(inner)
 
 
 _FUSED = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
@@ -158,7 +158,7 @@ def _products(value: ir.Value) -> Iterator[ir.Operation]:
         elif op.name in _MOVES:
             waiting += [op.operands[k] for k in _MOVES[op.name]]
         elif op.name == "linalg.generic":
-            *_, end = op.regions[0].blocks[0].operations
+            end = terminator_of(op.regions[0].blocks[0])
             waiting.append(end.operands[ir.OpResult(value).result_number])
 
 

@@ -10,6 +10,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
+from ...dialect.mlir.rewrite import blocks_in, ops_in
 from ..linalg.element import WINDOW
 from . import affine as ix
 from .affine import AffineIndex
@@ -123,8 +124,7 @@ def read_view(
             indices[value] = ix.constant(size)
         return indices[value]
 
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         if op.name == "linalg.yield":
             return extracts.get(op.operands[0]) if len(op.operands) == 1 else None
         if op.name == "linalg.index":
@@ -187,8 +187,7 @@ class _Facts:
         )
 
     def walk(self, block: ir.Block, in_branch: bool = False) -> None:
-        for view in block.operations:
-            op = view.operation
+        for op in ops_in(block):
             name = op.name
             self.cost += cost_of(name)
             self.inner.update(op.results)
@@ -206,9 +205,8 @@ class _Facts:
             elif name == "linalg.yield":
                 self.terminator = op
             elif name == "scf.if":
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self.walk(inner, in_branch=True)
+                for inner in blocks_in(op):
+                    self.walk(inner, in_branch=True)
             elif not name.startswith((*SCALAR, "scf.yield")):
                 raise LoweringError(f"{name} in a kernel body cannot be scheduled")
 

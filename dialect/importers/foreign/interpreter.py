@@ -5,8 +5,10 @@ So a foreign graph becomes a function like any other, with tiers, guards, gradie
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from ...dataclass import dataclass
@@ -116,7 +118,17 @@ class Interpreter:
         """The node that gives an operand; None for arguments and constants."""
         if type(operand) is not ValueRef:
             return None
-        return next((node for node in self.graph.body.walk() if operand.number in node.results), None)
+        return self._producers.get(operand.number)
+
+    @cached_property
+    def _producers(self) -> dict[int, ForeignNode]:
+        """The first node that gives a value, by the value's number."""
+        return {number: node for node in reversed(list(self.graph.body.walk())) for number in node.results}
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How many nodes of the graph there are of each operator."""
+        return Counter(node.op for node in self.graph.body.walk())
 
     def _results(self, node: ForeignNode) -> tuple[Any, ...]:
         handler = self.table.handler(node)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar
 
 from mlir import ir
 
 from ...mlir.aliases import WrittenMemory
 from ...mlir.facts import behind_observers, escapes, is_conditional, sharing_matters
-from ...mlir.rewrite import attribute, functions, is_pure, is_terminator, ops_in, replace, symbol_of
+from ...mlir.rewrite import all_attributes, blocks_in, functions, is_pure, is_terminator, ops_in, replace, symbol_of
 from ..base import Pass, register_pass
 
 Scope = dict[Hashable, ir.Operation]
@@ -37,9 +38,8 @@ class Cse(Pass):
     def function(self, func: ir.Operation, careful: bool) -> None:
         """Do so in one function; ``careful``: its caller can see that two results share memory."""
         memory = WrittenMemory(func)
-        for region in func.regions:
-            for block in region.blocks:
-                self._block(block, [], careful, memory)
+        for block in blocks_in(func):
+            self._block(block, [], careful, memory)
 
     def _block(self, block: ir.Block, outer: list[Scope], careful: bool, memory: WrittenMemory) -> None:
         scope: Scope = {}
@@ -48,9 +48,8 @@ class Cse(Pass):
             if is_terminator(op):
                 continue
             if len(op.regions):
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._block(inner, scopes, careful, memory)
+                for inner in blocks_in(op):
+                    self._block(inner, scopes, careful, memory)
                 continue
             # What reads memory that is written reads another value at another place.
             if not is_pure(op) or memory.is_touched(op) or is_conditional(op):
@@ -68,7 +67,7 @@ def _key(op: ir.Operation) -> Hashable:
     return (
         op.name,
         tuple(map(behind_observers, op.operands)),
-        tuple(sorted(((k, attribute(op, k)) for k in op.attributes), key=lambda kv: kv[0])),
+        tuple(sorted(all_attributes(op), key=itemgetter(0))),
         tuple(r.type for r in op.results),
     )
 

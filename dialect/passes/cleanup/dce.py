@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mlir import ir
 
 from ...mlir.rewrite import (
-    attribute,
+    all_attributes,
     functions,
     is_private,
     is_pure,
@@ -71,8 +71,8 @@ def _named_in(func: ir.Operation) -> set[str]:
     """Symbols that a function and its ops name, whatever the attribute is called."""
     names: set[str] = set()
     for op in (func, *walk(func)):
-        for key in op.attributes:
-            _collect(attribute(op, key), names)
+        for _, value in all_attributes(op):
+            _collect(value, names)
     return names
 
 

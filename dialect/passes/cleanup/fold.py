@@ -55,9 +55,9 @@ def _branch(m: Match) -> int:
 def _evaluated(m: Match) -> int:
     """Put constants in the place of a pure op whose results can be computed now."""
     op = m.op
-    # A constant must not be written.
-    if not _may_fold(m.cls):  # type: ignore[arg-type]
+    if not (_may_fold(m.cls) and _may_be_known(op)):  # type: ignore[arg-type]
         return 0
+    # A constant must not be written.
     if any(map(m.function.memory.is_written, op.results)):
         return 0
     values = _values(m)
@@ -142,6 +142,13 @@ def _representable(value: Any, limit: int) -> bool:
             return False
         return value.size <= limit
     return type(value) in NUMBERS or listed_type(value) is not None
+
+
+def _may_be_known(op: ir.Operation) -> bool:
+    """False for an op that makes tensors of what is not constant, as most do: neither types nor operands tell them."""
+    return all(map(is_constant, op.operands)) or any(
+        isinstance(type_of(r), (ScalarType, ListedType)) for r in op.results
+    )
 
 
 @cache

@@ -16,7 +16,7 @@ from ...ir.types import ListedType, ListType, TensorType
 from ...mlir.aliases import WrittenMemory
 from ...mlir.context import loc_of
 from ...mlir.facts import is_constant_op
-from ...mlir.rewrite import body_of, is_pure, is_terminator, op_class, ops_in, short_name, type_of, walk
+from ...mlir.rewrite import blocks_in, body_of, is_pure, is_terminator, op_class, ops_in, short_name, type_of, walk
 from ...mlir.typed_values import main_functions
 from ...ops.control_flow.control import ControlFlow
 from ...ops.gradient_ops import AutogradAdd, AutogradZero, CustomResult, Definedness
@@ -56,7 +56,7 @@ class FormDiffGraphs(Pass):
     def _block(self, module: ir.Module, func: ir.Operation, block: ir.Block) -> None:
         """Merge in a block, and then in the blocks of those ops that are left in it."""
         DiffGraphs(self, module, func, block).run()
-        for inner in (b for op in ops_in(block) for region in op.regions for b in region.blocks):
+        for inner in (b for op in ops_in(block) for b in blocks_in(op)):
             self._block(module, func, inner)
 
 

@@ -8,7 +8,7 @@ from mlir import ir
 
 from ...ir.types import TENSOR, TensorType
 from ...mlir.facts import is_constant
-from ...mlir.rewrite import attrs_of, defining_op, op_class, type_of, walk
+from ...mlir.rewrite import attrs_of, blocks_in, defining_op, op_class, type_of, walk
 from ...ops.speculation import Profile
 
 
@@ -46,7 +46,7 @@ def is_observed(op: ir.Operation, inside: Iterable[ir.Value]) -> bool:
     """
     every = [op, *walk(op)]
     own = {r for inner in every for r in inner.results}
-    own |= {a for inner in every for region in inner.regions for b in region.blocks for a in b.arguments}
+    own |= {a for inner in every for b in blocks_in(inner) for a in b.arguments}
     exempt = own.union(inside)
     return all(
         v in exempt

@@ -14,6 +14,7 @@ from ...mlir.facts import is_constant_op
 from ...mlir.rewrite import (
     add_function,
     add_return,
+    blocks_in,
     create,
     defining_op,
     is_used,
@@ -55,7 +56,7 @@ def free_values(ops: Iterable[ir.Operation]) -> list[ir.Value]:
     for outer in ops:
         for op in (outer, *walk(outer)):
             own.update(op.results)
-            own.update(a for region in op.regions for block in region.blocks for a in block.arguments)
+            own.update(a for block in blocks_in(op) for a in block.arguments)
             reads.update(dict.fromkeys(op.operands))
     return [v for v in reads if v not in own]
 

@@ -19,6 +19,7 @@ from ...mlir.context import loc_of
 from ...mlir.facts import is_conditional, is_constant_op
 from ...mlir.rewrite import (
     attrs_of,
+    blocks_in,
     body_of,
     defining_op,
     is_a,
@@ -76,7 +77,7 @@ class FormFusions(Pass):
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
             blocks = [body_of(func)]
-            blocks += [b for op in walk(func) for region in op.regions for b in region.blocks]
+            blocks += [b for op in walk(func) for b in blocks_in(op)]
             constants: dict[ir.Value, Type] = {}
             for op in walk(func):
                 value = op.results[0] if is_constant_op(op) else None
@@ -292,12 +293,12 @@ class Fusions(Partition[_Set]):
     def _refusal_apart(self, n: int) -> Reason | None:
         """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
         op, group = self.graph.ops[n], self.groups.members[self.groups.group(n)]
-        types: list[Type] = []
-        for value, type_ in zip(op.operands, self.types.of(op), strict=True):
+        known, types = self.types.of(op), list[Type]()
+        for value, type_ in zip(op.operands, known, strict=True):
             handed = value not in self.constants and self.graph.home.get(value) not in group
             is_number = handed and isinstance(type_, ScalarType)
             types.append(ScalarType(type_.dtype) if is_number else type_)  # type: ignore[union-attr,arg-type]
-        if types == self.types.of(op):
+        if types == known:
             return None
         cls, attrs = op_class(op), attrs_of(op)
         assert cls is not None

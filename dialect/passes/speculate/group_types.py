@@ -43,11 +43,13 @@ def infer_op(op: ir.Operation, types: Types) -> None:
     cls = op_class(op)
     if cls is None:
         return
+    operands = types.of(op)
     try:
-        results = types.infer(op)
+        attrs = attrs_of(op)
+        results = cls.infer(operands, attrs)
     except ProfuseError as error:
         raise GroupRefused(Reason(Kind.TYPES, detail=error.what), op, error.sizes) from None
-    undefined = unused_and_undefined(op, types.of(op))
+    undefined = unused_and_undefined(op, operands)
     for k, (value, type_) in enumerate(zip(op.results, results, strict=False)):
         if k in undefined:
             continue
@@ -56,6 +58,6 @@ def infer_op(op: ir.Operation, types: Types) -> None:
         ):
             raise GroupRefused(Reason(Kind.SIZES_WITHOUT_SYMBOLS), op)
         types[value] = type_
-    reason = cls.can_lower_types(types.of(op), attrs_of(op))
+    reason = cls.can_lower_types(operands, attrs)
     if reason is not None:
-        raise GroupRefused(reason, op, unproven_sizes(cls, types.of(op), attrs_of(op)))
+        raise GroupRefused(reason, op, unproven_sizes(cls, operands, attrs))

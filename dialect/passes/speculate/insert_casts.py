@@ -12,7 +12,7 @@ from ...ir.dtypes import I64, DType
 from ...ir.op import op_named
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.facts import constant_value, is_constant, kernel_bodies
-from ...mlir.rewrite import attrs_of, body_of, create, functions, op_class, ops_in, symbol_of, type_of
+from ...mlir.rewrite import attrs_of, blocks_in, body_of, create, functions, op_class, ops_in, symbol_of, type_of
 from ...mlir.typed_values import constant_type
 from ..base import Pass, register_pass
 
@@ -39,9 +39,8 @@ class InsertCasts(Pass):
         casts = dict(outer)
         for op in ops_in(block):
             self._cast_operands(op, casts)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._cast_in(inner, casts)
+            for inner in blocks_in(op):
+                self._cast_in(inner, casts)
 
     def _cast_operands(self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]) -> None:
         cls = op_class(op)

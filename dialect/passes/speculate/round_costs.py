@@ -22,7 +22,7 @@ from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import is_constant_op
 from ...mlir.nesting import is_inside
-from ...mlir.rewrite import attrs_of, is_terminator, op_class, ops_in, short_name, types_of, users
+from ...mlir.rewrite import attrs_of, blocks_in, is_terminator, op_class, ops_in, short_name, types_of, users
 from ...ops.control_flow.control import LOOPS, ControlFlow
 from ...ops.indexing.index import Gather, Index, Take
 from ...ops.indexing.inplace import Writing
@@ -110,12 +110,11 @@ def _round(loop: ir.Operation) -> _Round | None:
 
 def _ops_of_round(loop: ir.Operation) -> Iterator[ir.Operation]:
     """The ops of a loop, those of its branches among them; of loops in it, these alone."""
-    for region in loop.regions:
-        for block in region.blocks:
-            for op in ops_in(block):
-                yield op
-                if op_class(op) not in LOOPS:
-                    yield from _ops_of_round(op)
+    for block in blocks_in(loop):
+        for op in ops_in(block):
+            yield op
+            if op_class(op) not in LOOPS:
+                yield from _ops_of_round(op)
 
 
 def _elements(type_: Type) -> int:

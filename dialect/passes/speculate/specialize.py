@@ -11,7 +11,18 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.types import TENSOR, TensorType, Type, merge_types
 from ...mlir.facts import is_constant_op
-from ...mlir.rewrite import attrs_of, body_of, defining_op, op_class, ops_in, refresh_signature, set_type, type_of, walk
+from ...mlir.rewrite import (
+    attrs_of,
+    blocks_in,
+    body_of,
+    defining_op,
+    op_class,
+    ops_in,
+    refresh_signature,
+    set_type,
+    type_of,
+    walk,
+)
 from ...mlir.ties import tied_values
 from ...mlir.typed_values import Types, constant_type, main_functions, values_of
 from ...ops.speculation import Profile, ProfileValue
@@ -59,9 +70,8 @@ class Specialize(Pass):
 
     def _infer(self, block: ir.Block, types: Types, unobserved: set[ir.Value]) -> None:
         for op in ops_in(block):
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._infer(inner, types, unobserved)
+            for inner in blocks_in(op):
+                self._infer(inner, types, unobserved)
             if is_constant_op(op):
                 value = op.results[0]
                 types[value] = constant_type(value) or type_of(value)

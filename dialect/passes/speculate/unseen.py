@@ -13,7 +13,7 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.types import TENSOR, TensorType
 from ...mlir.facts import is_constant_op
-from ...mlir.rewrite import body_of, op_class, ops_in, set_type, type_of, walk
+from ...mlir.rewrite import blocks_in, body_of, op_class, ops_in, set_type, type_of, walk
 from ...mlir.ties import tied_values
 from ...mlir.typed_values import Types, constant_type
 from ...ops.control_flow.control import If
@@ -39,9 +39,8 @@ def infer_unseen(func: ir.Operation, loops: Collection[ir.Operation]) -> None:
 
 def _infer(block: ir.Block, types: Types, bare: set[ir.Value]) -> None:
     for op in ops_in(block):
-        for region in op.regions:
-            for inner in region.blocks:
-                _infer(inner, types, bare)
+        for inner in blocks_in(op):
+            _infer(inner, types, bare)
         if is_constant_op(op):
             types[op.results[0]] = constant_type(op.results[0]) or type_of(op.results[0])
             continue

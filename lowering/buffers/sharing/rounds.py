@@ -17,7 +17,7 @@ from mlir import ir
 
 from ....dialect.dataclass import dataclass
 from ....dialect.mlir.nesting import encloses, is_inside
-from ....dialect.mlir.rewrite import walk
+from ....dialect.mlir.rewrite import blocks_in, ops_in, walk
 from ...linalg.loop_builder import ASSERT, NOTED
 from ..temporaries import LOOP
 from .linear import Linear, constant_of, linear
@@ -53,7 +53,7 @@ def mark_rounds(func: ir.Operation) -> None:
 
     Outermost loops get the reason where they are not marked.
     """
-    for block in (b for region in func.regions for b in region.blocks):
+    for block in blocks_in(func):
         for loop in _loops(block):
             reason = _mark(loop)
             if reason:
@@ -62,14 +62,12 @@ def mark_rounds(func: ir.Operation) -> None:
 
 def _loops(block: ir.Block) -> Iterator[ir.Operation]:
     """The outermost loops of a block, also those in branches."""
-    for view in block.operations:
-        op = view.operation
+    for op in ops_in(block):
         if op.name in ("scf.for", "scf.while"):
             yield op
         elif op.name == "scf.if":
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from _loops(inner)
+            for inner in blocks_in(op):
+                yield from _loops(inner)
 
 
 def _mark(loop: ir.Operation) -> str:
@@ -78,7 +76,7 @@ def _mark(loop: ir.Operation) -> str:
     if not reason:
         loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
         return ""
-    for block in (b for region in loop.regions for b in region.blocks):
+    for block in blocks_in(loop):
         for inner in _loops(block):
             _mark(inner)
     return reason

@@ -8,7 +8,7 @@ from typing import Union
 from mlir import ir
 
 from ....dialect.mlir.nesting import is_inside
-from ....dialect.mlir.rewrite import walk
+from ....dialect.mlir.rewrite import blocks_in, ops_in, walk
 from ...linalg.element import emit
 from ...linalg.loop_builder import ASSERT
 from ...schedule.body import cost_of
@@ -115,15 +115,13 @@ class _Estimate:
 
     def _of_block(self, block: ir.Block, cycle: float) -> Number:
         total: Number = 0.0
-        for view in block.operations:
-            op = view.operation
+        for op in ops_in(block):
             if op.name == "scf.for":
                 estimate = self.of_loop(op)
             elif op.name in ("scf.while", "scf.if"):
                 estimate = 0.0
-                for region in op.regions:
-                    for inner in region.blocks:
-                        estimate = _of("addf", estimate, self._of_block(inner, cycle))
+                for inner in blocks_in(op):
+                    estimate = _of("addf", estimate, self._of_block(inner, cycle))
                 estimate = _of("mulf", estimate, _MANY if op.name == "scf.while" else 0.5)
             elif op.name.startswith(_FREE) or op.name == "arith.constant":
                 continue
