@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from ...dialect.dataclass import dataclass
-from ...dialect.errors import TraceError
+from ...dialect.errors import Loc, TraceError
 from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.importers.numpy.tracing.layouts import Copied
 from ...dialect.ir.op import Attrs, Op
@@ -23,6 +23,8 @@ from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ...dialect.ops.queries import Dim, Size, ToTensor
+from .choice_flags import Flags, chosen_array
+from .result_choices import Choices
 from .result_orders import ValueOrders
 
 # Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
@@ -36,23 +38,42 @@ class ResultView:
     Attributes:
         root: the array: an input, or what an op has made.
         chain: the instructions that lead from there to the result, and make numbers for them.
+        arrays: the arrays that the graph gives for it.
         numbers: numbers that only the graph computes.
+        flags: those that tell which array a branch or a loop has given.
         may_copy: the layout in memory decides whether it is a copy.
     """
 
     root: int
     chain: list[Instr] = field(default_factory=list)
+    arrays: list[int] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    flags: list[int] = field(default_factory=list)
     may_copy: bool = False
 
 
+LAYOUT_DECIDES = TraceError(
+    "the layout of an array in memory decides what results share",
+    hint="say which: make a copy, y.copy()",
+)
+
+
 class Origins:
-    """The origins of the results of a trace."""
+    """The origins of the results of a trace.
+
+    Attributes:
+        program: the graph without writes, which gives the results.
+        inputs: those of the graph.
+        instrs: what leads to the results.
+        graph: the graph, which tells as well which arrays its branches and loops give.
+        raw: by values that these give, the names of what the graph gives; the value is the array that it is.
+    """
 
     def __init__(self, trace: Trace, orders: bool) -> None:
         self._has_orders = orders
         self.program, same = _without_copies(trace)
-        self._hints, self._laid = trace.hints, trace.laid
+        self._hints, self._laid, self._copied = trace.hints, trace.laid, trace.copied
+        self._same = same
         self.inputs = frozenset(self.program.inputs)
         self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
         self._made = {r: instr for instr in self.instrs for r in instr.results}
@@ -60,12 +81,44 @@ class Origins:
         self._copies: set[int] = set()  # instructions that may copy, and have a result
         self._fronts: dict[int, None] = {}  # arrays of which a result is some rows, if in C order
         self._shared = {root for root, count in Counter(roots).items() if count > 1}
+        self._writes = bool(trace.writes)
+        self.graph = trace.module.main
+        self._chosen: dict[int, Instr] = {}  # by what branches and loops give, what takes the array that it is
+        self.raw: dict[int, int] = {}  # by the same, how the program names what the graph gives
+        if any(root in self._made and self._made[root].blocks for root in roots):
+            self._choose(list(dict.fromkeys(roots)))
+
+    def _choose(self, roots: Sequence[int]) -> None:
+        """Have the graph tell which arrays branches and loops give, and the program take these."""
+        choices = Choices(self.graph, self, self._same)
+        ways = choices.open(roots, self._root, self.inputs)
+        if not ways:
+            return
+        flags = Flags(self.graph, choices, ways)
+        self.graph = flags.program
+        self.program.types, self.program.count = dict(self.graph.types), self.graph.count
+        for value, some in ways.items():
+            links = [link for way in some for link, _ in way.links]
+            if any(link.op is _Taken and link.attrs["take"] is None for link in links):
+                raise _copied(links[0])
+            if self._writes and any(link.op.layout_decides or link.attrs.get("order") for link in links):
+                raise LAYOUT_DECIDES
+            self.raw[value] = raw = self.program.new_value(self.program.type_of(value))
+            self._chosen[value] = chosen_array(raw, value, {way: flags.of[value, way] for way in some}, choices)
+            self._shared |= {self._root(way.root) for way in some}
+        with_chosen = ([instr, *(self._chosen[v] for v in instr.results if v in self._chosen)] for instr in self.instrs)
+        self.instrs = [instr for some in with_chosen for instr in some]
+
+    def taken(self, value: int, loc: Loc | None) -> Instr | None:
+        """What takes the view of which a value is a copy; None = it is none that NumPy views."""
+        view = self._copied.get(value)
+        return None if view is None else _taken(value, view, self._same)
 
     def layouts(self, values: Sequence[int]) -> ValueOrders | None:
         """The orders in which the axes of values lie in memory; None where all have an axis at most."""
         if not self._has_orders:
             return None
-        flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
+        flat = all(self.is_number(v) or self.rank(v) in (0, 1) for v in values)
         if flat and not self._fronts:
             return None
         return ValueOrders(self.program, self._hints, self._laid, values, self._fronts)
@@ -84,7 +137,7 @@ class Origins:
 
     def is_outside(self, view: ResultView) -> bool:
         """True if a result is to be taken of what owns its memory, behind the graph."""
-        if view.root in self.inputs or view.root in self._shared:
+        if view.root in self.inputs or view.root in self._shared or view.root in self._chosen:
             return True
         in_order = True  # the axes lie in memory in their order
         for instr in reversed(view.chain):
@@ -107,8 +160,8 @@ class Origins:
         if self.is_number(value):
             return None
         view = ResultView(self._root(value))
-        if view.root != value and not self._rank(view.root):
-            if not self._rank(value):
+        if view.root != value and not self.rank(view.root):
+            if not self.rank(value):
                 return None
             if view.root in self._shared:
                 raise TraceError(
@@ -116,22 +169,38 @@ class Origins:
                     loc=self._made[value].loc,
                     hint="return copies of it: y.copy()",
                 )
-        while value != view.root:
+        self._follow(value, view)
+        if view.may_copy and self._writes and view.root in self._chosen:
+            raise LAYOUT_DECIDES
+        return view
+
+    def _follow(self, value: int, view: ResultView) -> None:
+        """Add what leads to a value, and the arrays from which it does."""
+        root = self._root(value)
+        while value != root:
             instr = self._made[value]
             (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
             if instr.op is _Taken and instr.attrs["take"] is None:
-                raise TraceError(
-                    "a result is a view in NumPy, and a copy in a graph",
-                    loc=instr.loc,
-                    hint="return a copy of it: y.copy()",
-                )
+                raise _copied(instr)
             view.chain.append(instr)
             view.may_copy |= instr.op.layout_decides or instr.attrs.get("order") is not None
             for k, operand in enumerate(instr.operands):
                 if k != shared:
                     self._number(operand, view)
             value = instr.operands[shared]
-        return view
+        chosen = self._chosen.get(root)
+        if root not in self.inputs:
+            view.arrays.append(root)
+        if chosen is None or any(chosen is other for other in view.chain):
+            return
+        view.chain.append(chosen)
+        for operand in chosen.operands[1:]:
+            if not self.is_number(operand):
+                self._follow(operand, view)
+            elif operand in self._made or operand in self.inputs:
+                self._number(operand, view)
+            else:
+                view.flags.append(operand)
 
     def _root(self, value: int) -> int:
         """The array of which a value is a view."""
@@ -142,7 +211,7 @@ class Origins:
             shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
             if len(shared) != 1 or self.is_number(instr.operands[shared[0]]):
                 break
-            if instr.op is Pick and not self._rank(value):
+            if instr.op is Pick and not self.rank(value):
                 break  # a NumPy scalar
             value = instr.operands[shared[0]]
         return value
@@ -177,7 +246,7 @@ class Origins:
     def is_number(self, value: int) -> bool:
         return isinstance(self.program.type_of(value), ScalarType)
 
-    def _rank(self, value: int) -> int | None:
+    def rank(self, value: int) -> int | None:
         hint = self._hints.get(value)
         return hint.rank if isinstance(hint, TensorType) else None
 
@@ -203,10 +272,21 @@ def _with_views(instrs: Sequence[Instr], copied: Mapping[int, Copied], same: Map
         if len(views) < len(instr.results) or not views:
             yield instr
         for v in views:
-            view = copied[v]
-            operands = tuple([same.get(x, x) for x in (view.source, *view.operands)])
-            attrs = {"take": view.take, "order": view.order}
-            yield Instr(_Taken, operands, (v,), attrs, (), view.loc)
+            yield _taken(v, copied[v], same)
+
+
+def _taken(value: int, view: Copied, same: Mapping[int, int]) -> Instr:
+    """What takes a view in place of a copy."""
+    operands = tuple([same.get(x, x) for x in (view.source, *view.operands)])
+    return Instr(_Taken, operands, (value,), {"take": view.take, "order": view.order}, (), view.loc)
+
+
+def _copied(instr: Instr) -> TraceError:
+    return TraceError(
+        "a result is a view in NumPy, and a copy in a graph",
+        loc=instr.loc,
+        hint="return a copy of it: y.copy()",
+    )
 
 
 def _is_front(instr: Instr) -> bool:

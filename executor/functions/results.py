@@ -7,8 +7,8 @@ one is seen through the other. So the executor runs a graph that gives the array
 memory, and the ops that lead from these and from the inputs to the results run behind it, on NumPy.
 
 An array that the function writes to is one of its inputs, read through a copy, in the graph
-(`write_back`): a view of the copy is a view of the array. Results that may be an argument because
-contents decide so, in a branch or loop, are copies.
+(`write_back`): a view of the copy is a view of the array. Where contents decide, in a branch or loop,
+which array a result is, the graph gives flags that tell it (`choice_flags`).
 """
 
 from __future__ import annotations
@@ -187,6 +187,7 @@ def results_of(trace: Trace, *, orders: bool = True) -> Results | None:
             return None
         return Results(trace.module, len(results), None, None, {}, frozenset(), layouts)
     outputs: dict[int, None] = {}  # those that the graph gives
+    flags: dict[int, None] = {}  # those that tell which arrays branches and loops give
     either: dict[int, tuple[int, int]] = {}
     needed: set[int] = set()  # instructions, by identity
     for k, (value, view) in enumerate(zip(results, views, strict=True)):
@@ -195,23 +196,24 @@ def results_of(trace: Trace, *, orders: bool = True) -> Results | None:
                 outputs[value] = None
             continue
         needed.update(map(id, view.chain))
-        outputs |= dict.fromkeys(view.numbers)
-        if view.root not in origins.inputs:
-            outputs[view.root] = None
-        elif view.may_copy and main.inputs.index(view.root) in trace.writes:
+        outputs |= dict.fromkeys([*view.numbers, *view.arrays])
+        flags |= dict.fromkeys(view.flags)
+        if view.may_copy and view.root in origins.inputs and main.inputs.index(view.root) in trace.writes:
             either[k] = main.inputs.index(view.root), value
             origins.check_own(view)
     # A copy may be a view of the inputs as well, so that it has a place but no name.
     copies = list(dict.fromkeys(value for _, value in either.values() if value not in outputs))
-    order = [*outputs, *copies]
+    order = [*outputs, *copies, *flags]
     either = {k: (root, order.index(value)) for k, (root, value) in either.items()}
     instrs = [instr for instr in origins.instrs if id(instr) in needed]
     free = [origins.program.new_value() for _ in copies]
-    body = Block((*main.inputs, *outputs, *free), instrs, results)
+    names = [origins.raw.get(v, v) for v in outputs]
+    body = Block((*main.inputs, *names, *free, *flags), instrs, results)
     program = Program("views", body, origins.program.types, origins.program.count)
     read = {*results, *(operand for instr in instrs for operand in instr.operands)}
     finals = main.outputs[len(results) :]
-    graph = Program(main.name, Block(main.inputs, main.body.instrs, (*order, *finals)), main.types, main.count)
+    told = origins.graph
+    graph = Program(main.name, Block(main.inputs, told.body.instrs, (*order, *finals)), told.types, told.count)
     return Results(
         Module(_without_dead_views(graph), trace.module.functions),
         len(order),
