@@ -280,6 +280,7 @@ def outcome(module, args):
         return error
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_r3_1_the_fuser_of_device_groups_leaves_values_as_they_are(seed):
     """For the sizes that types have, for others, and where the guards fail."""

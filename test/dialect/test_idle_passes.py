@@ -78,6 +78,7 @@ def test_passes_count_what_they_change_in_programs_without_sense(module: Module)
         check_counts(text, name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_passes_count_what_they_change_in_our_own_tests(path: Path):
     for part in path.read_text(encoding="utf-8").split("// -----\n"):

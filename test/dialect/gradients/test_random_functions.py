@@ -94,7 +94,7 @@ def test_forward_mode_and_second_derivatives(flow):
             np.testing.assert_allclose(total(second, directions), slopes[0], rtol=1e-4, atol=1e-4, err_msg=text)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", [400, 402])
 @pytest.mark.parametrize("mode", MODES)
 def test_tiers_agree_and_repeat_their_bits(mode, seed):
@@ -117,7 +117,7 @@ def test_tiers_agree_and_repeat_their_bits(mode, seed):
 NUMBERS = (0, 7, 14, 21, 4, 11, 12, 19, 2, 9, 16, 23)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_all_ways_give_the_same_gradients(number):
     """R1.31, R2.15, R2.30: of several results, with other sizes, budgets, segments and stress."""

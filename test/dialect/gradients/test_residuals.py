@@ -142,6 +142,7 @@ def test_a_small_budget_keeps_what_blocks_begin_with():
         assert len(same) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("budget", [0.0, 0.3, 0.6])
 def test_gradients_are_the_same_with_any_budget(budget):
     """What is computed again is computed as before, so that only its fusion may differ."""

@@ -33,6 +33,7 @@ def test_constant_powers(dtype, power):
         assert not difference(found, np.power(x, dtype.numpy.type(power)), 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTS, ids=str)
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_comparisons_with_ints_out_of_range(name, dtype):

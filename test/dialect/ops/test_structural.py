@@ -119,7 +119,7 @@ LOWERED = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", LOWERED)
 def test_kernels(name):
     for dtype, count in ((F32, 8), (I8, 4), (BOOL, 3), (BF16, 3)):
@@ -128,7 +128,7 @@ def test_kernels(name):
             assert ran or any(0 in np.shape(a) for a in case.args), f"{case} is refused"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [n for n in LOWERED if n not in ("full", "iota", "to_tensor")])
 def test_kernels_of_symbolic_sizes(name):
     ran = 0

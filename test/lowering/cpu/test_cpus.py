@@ -50,7 +50,7 @@ def of_unit_length(g, x):
 ROWS = [2, 3, 4, 5, 7, 8, 13, 16, 31]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 40])
 def test_up_to_31_rows_are_added_in_order(columns, dtype, cpu):

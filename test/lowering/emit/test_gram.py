@@ -84,7 +84,7 @@ def test_other_products_are_computed_as_a_whole():
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @needs_pool
 @pytest.mark.parametrize(("shape", "symbolic"), [((700, 2100), False), ((500, 3100), True), ((34000, 70), False)])
 @pytest.mark.parametrize(("dtype", "first"), [(F32, True), (F64, False), (F64, True)])
@@ -109,6 +109,7 @@ def test_one_call_where_parts_would_cost_time(first):
     check(kernel, x, first)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(40, 2047), (40, 2048), (16383, 65), (16384, 65), (16385, 65)])
 def test_sizes_of_one_part_and_of_two(shape):
     x = RNG.standard_normal(shape)

@@ -40,7 +40,7 @@ def check(kernels, fused, args, dtype=F32):
     assert all(mine <= 4 * max(numpys, EPSILON[dtype]) for mine, numpys in found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rows, columns", SIZES)
 @names
 def test_static_sizes(name, rows, columns):
@@ -55,7 +55,7 @@ def test_static_sizes(name, rows, columns):
     check(kernels, fused, [*map(misaligned, args)])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @names
 def test_symbolic_sizes(name):
     """One plan for all sizes; both its kernels run."""

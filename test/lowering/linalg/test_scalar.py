@@ -93,6 +93,7 @@ def test_division_and_negation(dtype):
         same(run_scalar(fn, bool, a), ufunc(a))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTS, ids=str)
 def test_bits_and_shifts(dtype):
     a, b = pairs(dtype)
@@ -134,7 +135,7 @@ def test_any_nonzero_byte_is_true():
     same(run_scalar(lambda x: x.cast(I32), "i4", a), np.array([0, 1, 1, 1], "i4"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("source", REAL, ids=str)
 def test_casts(source):
     x = corners(source)
@@ -174,6 +175,7 @@ def test_f64_to_f16_rounds_once():
     same(run_scalar(lambda v: v.cast(F16), "f2", x), x.astype("f2"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTS, ids=str)
 def test_integer_powers(dtype):
     a, b = pairs(dtype)

@@ -67,7 +67,7 @@ ELEMENTWISE = sorted(
 )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_ops(name):
     op = OPS[name]
@@ -92,7 +92,7 @@ def test_rank_zero_and_empty():
     close(run_op("exp", np.zeros((0, 3), "f4")), np.zeros((0, 3), "f4"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("source", REAL, ids=str)
 def test_cast(source):
     x = sample((5,), source)
@@ -118,7 +118,7 @@ def test_scalar_argument_arithmetic_stays_outside_the_loops():
 # --- reductions -------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean", "var", "std"])
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_reductions(name, dtype):

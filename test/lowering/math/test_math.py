@@ -182,7 +182,7 @@ def check(name: str, dtype: type, *arrays: np.ndarray) -> None:
     assert error.max() <= bound(name, dtype), describe(name, arrays, result, error)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_error_bound(name, dtype):
     arrays = binary_samples(dtype) if name in BINARY else [unary_samples(dtype)]
@@ -265,7 +265,7 @@ def bits(x: np.ndarray) -> np.ndarray:
     return x.view(f"u{x.itemsize}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_both_forms_of_an_expansion_have_the_same_bits(name, dtype):
     if name in BINARY:
@@ -304,7 +304,7 @@ def underflows(compiled: math_harness.Kernel, *arrays: np.ndarray) -> bool:
     return bool(libm.fetestexcept(FE_UNDERFLOW))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @X86
 @pytest.mark.parametrize(("name", "dtype"), [c for c in CASES if c.values[0] not in BINARY])
 def test_no_operation_underflows_unless_argument_or_result_do(name, dtype):

@@ -44,6 +44,7 @@ def test_bits(name, dtype):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted(x, y)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 @pytest.mark.parametrize("divisor", [1.0, 6.0, 2 * np.pi, -0.1, 1e-300])
 def test_bits_for_one_divisor(divisor, dtype):

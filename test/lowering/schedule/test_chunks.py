@@ -246,6 +246,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_sizes_decide_which_loop_is_divided(name):
     """A kernel of symbolic sizes divides another loop where the leading axis is short."""

@@ -140,6 +140,7 @@ def of_any_sizes():
     return g.returning(bias_and_maximum(g, y, b))
 
 
+@pytest.mark.sampled(3)
 @needs_pool
 @pytest.mark.parametrize(
     "image", [(1, 4, 30, 40), (3, 2, 7, 300), (4, 3, 65, 1), (2, 3, 1, 70), (1, 1, 1, 1), (9, 16, 28, 28)]

@@ -175,7 +175,7 @@ def has_no_maximum(function, size):
     return function in over and size[over[function]] == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("size", SIZES)
 def test_static(function, size):
@@ -293,7 +293,7 @@ def test_division_by_a_row_value(divisor):
 # --- random graphs -------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_graphs(seed):
     rng = np.random.default_rng(1000 + seed)

@@ -44,7 +44,7 @@ def check(kernel, args, x, y):
     np.testing.assert_allclose(kernel(*args)[0], wanted, rtol=0, atol=error)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("depth", [1, 2, 3, 7, 8, 16])
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 11, 16])

@@ -178,6 +178,7 @@ def _assigned(x, place, number):
     return y
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [1, -1, 300])
 @pytest.mark.parametrize(
     "fn",

@@ -111,6 +111,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_elements_are_those_of_numpy_at_each_tier(name):
     fn = CASES[name]

@@ -103,6 +103,7 @@ def compare(function, arguments, unsupported="raise"):
     return f.state()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NATIVE)
 def test_native_programs(name):
     state = compare(*NATIVE[name])
