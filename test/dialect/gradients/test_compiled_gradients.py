@@ -24,7 +24,7 @@ def _quiet():
         yield
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(6, each=("strategy",))
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("case", CASES[::3], ids=str)
 def test_kernels_compute_what_tier_0_does(case, strategy):

@@ -93,7 +93,7 @@ def test_forward_mode_agrees_with_reverse_mode(case):
     np.testing.assert_allclose(tangent, slope, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(9, each=())
 @pytest.mark.parametrize("case", [c for c in CASES if c.second], ids=str)
 def test_second_derivatives(case):
     fn, directions = weighed(case, 2)

@@ -119,7 +119,7 @@ LOWERED = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, each=())
 @pytest.mark.parametrize("name", LOWERED)
 def test_kernels(name):
     for dtype, count in ((F32, 8), (I8, 4), (BOOL, 3), (BF16, 3)):

@@ -9,6 +9,7 @@ import functools
 import cpus
 import numpy as np
 import pytest
+from every_case import spread
 from graphs import Graph, tensor
 from native import built, same_bits
 from profuse.dialect.ir.dtypes import F32, F64, dtype_named
@@ -152,23 +153,23 @@ def different(some, others):
 
 
 @functools.cache
+def on_cpu(programs, target):
+    """`bits` of every program of a family, by default of every second one."""
+    return bits(spread(list(programs()), 2), target)
+
+
 def on_the_first_cpu(programs):
-    return bits(programs(), next(filter(None, map(cpus.target, cpus.NAMES))))
+    return on_cpu(programs, next(filter(None, map(cpus.target, cpus.NAMES))))
 
 
 @pytest.mark.parametrize("programs", [sums, others])
 def test_each_cpu_has_the_bits_of_the_others(programs, cpu):
     """All of these CPUs fuse products with sums; their vectors differ."""
     assert cpu.fused
-    assert different(bits(programs(), cpu), on_the_first_cpu(programs)) == []
-
-
-@functools.cache
-def along_rows_here():
-    return bits(rows(), host_target())
+    assert different(on_cpu(programs, cpu), on_the_first_cpu(programs)) == []
 
 
 def test_rows_have_the_same_bits_with_the_same_instructions(cpu):
     """What LLVM knows of a CPU beside its instructions, as how long they take, changes nothing."""
     other = dataclasses.replace(host_target(), cpu=cpu.cpu)
-    assert different(bits(rows(), other), along_rows_here()) == []
+    assert different(on_cpu(rows, other), on_cpu(rows, host_target())) == []

@@ -51,7 +51,7 @@ def test_bits_with_each_kernel_of_the_library(name):
     if not KERNELS[name] <= flags():
         pytest.skip("not for this CPU")
     here = Path(product_bits.__file__)
-    counts = ("1000", "24") if EVERY_CASE else ("60", "8")
+    counts = ("1000", "24") if EVERY_CASE else ("30", "4")
     environment = os.environ | {"OPENBLAS_CORETYPE": name, "PYTHONPATH": os.pathsep.join([*sys.path, str(here.parent)])}
     done = subprocess.run([sys.executable, str(here), *counts], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -84,7 +84,7 @@ def test_other_products_are_computed_as_a_whole():
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, each=())
 @needs_pool
 @pytest.mark.parametrize(("shape", "symbolic"), [((700, 2100), False), ((500, 3100), True), ((34000, 70), False)])
 @pytest.mark.parametrize(("dtype", "first"), [(F32, True), (F64, False), (F64, True)])

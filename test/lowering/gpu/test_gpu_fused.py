@@ -132,7 +132,7 @@ def test_a_single_row_is_one_kernel_if_one_block_can_hold_it(name):
         assert (len(launched) == 1) == is_one
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5, each=("chip",))
 @needs_ptxas
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 @names

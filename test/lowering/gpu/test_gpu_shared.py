@@ -191,7 +191,7 @@ def test_elements_of_several_sizes(accesses):
     assert accesses.worst == 1
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, each=())
 @needs_ptxas
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 @names

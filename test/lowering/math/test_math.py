@@ -182,7 +182,7 @@ def check(name: str, dtype: type, *arrays: np.ndarray) -> None:
     assert error.max() <= bound(name, dtype), describe(name, arrays, result, error)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, each=())
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_error_bound(name, dtype):
     arrays = binary_samples(dtype) if name in BINARY else [unary_samples(dtype)]

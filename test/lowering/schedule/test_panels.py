@@ -110,19 +110,22 @@ def test_which_shapes_run_in_panels():
         assert bool(panels(built(convolution(image, weights)))) == (name != "window as large as the image"), name
 
 
-def test_an_empty_batch():
+@pytest.fixture(scope="module")
+def of_any_batch():
     kernel = built(convolution(("n", 3, 20, 30), (7, 3, 3, 3)))
     assert panels(kernel)
+    return kernel
+
+
+def test_an_empty_batch(of_any_batch):
     args = random((0, 3, 20, 30), (7, 3, 3, 3))
-    assert kernel(*args)[0].shape == (0, 7, 20, 30)
+    assert of_any_batch(*args)[0].shape == (0, 7, 20, 30)
 
 
-def test_any_number_of_images():
-    kernel = built(convolution(("n", 3, 20, 30), (7, 3, 3, 3)))
-    assert panels(kernel)
+def test_any_number_of_images(of_any_batch):
     for count in (1, 2, 9):
         args = random((count, 3, 20, 30), (7, 3, 3, 3))
-        check(kernel, args, expected(*args))
+        check(of_any_batch, args, expected(*args))
 
 
 def of_any_sizes():

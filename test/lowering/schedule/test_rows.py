@@ -112,7 +112,7 @@ def close(found, wanted, exact):
         assert error <= 4 * np.abs(numpy[finite] - true[finite]).max(initial=0) / scale + 1e-6
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, each=())
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
 def test_values(make, symbolic):

@@ -132,7 +132,7 @@ def counted(k):
     ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, each=())
 @pytest.mark.parametrize("options", [{}, {"strategy": []}], ids=["compiled", "evaluated"])
 @pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
 def test_bounds_count_from_the_end_as_in_numpy(k, options):
