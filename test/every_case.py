@@ -33,6 +33,11 @@ def spread(cases: Sequence[Any], step: int = 3) -> Sequence[Any]:
     return cases if EVERY_CASE else cases[::step]
 
 
+def fewer(count: int, by: int = 3) -> int:
+    """So many random examples, or by default one of them in ``by``."""
+    return count if EVERY_CASE else -(-count // by)
+
+
 def sampled(items: Iterable[pytest.Item], always: Container[str] = ()) -> set[pytest.Item]:
     """The tests that run by default: of functions marked ``sampled(n)``, one case in n.
 

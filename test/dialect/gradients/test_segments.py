@@ -128,7 +128,7 @@ def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, 
     assert made.state().counters["compile_failures"] == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiling", "keyed"])
 @pytest.mark.parametrize("f", [counted, until, results], ids=lambda f: f.__name__)
 def test_the_tape_gives_the_gradients_of_segments(f, profiling):

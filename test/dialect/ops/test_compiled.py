@@ -164,7 +164,9 @@ def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
     dtypes = tuple(w or t.dtype for w, t in zip(wanted, call.types, strict=True))
     # Off the edges dtypes of one width are compiled alike, and more so how they are addressed.
     widths = tuple((d.bits, d.is_float and not dynamic) for d in dtypes)
-    layouts = tuple(map(layout, call.types))
+    # Elementwise ops share all that reads and writes elements.
+    alike = issubclass(op, Elementwise) and op.name not in ADDRESSING
+    layouts = tuple("array" if alike and isinstance(t, TensorType) else layout(t) for t in call.types)
     result = next((v for v in attrs.values() if isinstance(v, DType)), None)
     others = sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType))
     rest = repr(others)
@@ -185,7 +187,7 @@ def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
     yield "layouts", layouts
     yield from (("attribute", k, repr(v)) for k, v in others)
     pairs: list[Hashable] = [(layouts, rest)]
-    if every_kind and not (issubclass(op, Elementwise) and op.name not in ADDRESSING):
+    if every_kind and not alike:
         pairs += [(widths, layouts), (result, layouts)]
     # What only moves elements does not look at them.
     if every_kind and op.fusion is not Fusion.VIEW:

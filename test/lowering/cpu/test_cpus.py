@@ -51,7 +51,7 @@ def of_unit_length(g, x):
 ROWS = [2, 3, 4, 5, 7, 8, 13, 16, 31]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 40])
 def test_up_to_31_rows_are_added_in_order(columns, dtype, cpu):
@@ -64,6 +64,7 @@ def test_up_to_31_rows_are_added_in_order(columns, dtype, cpu):
         same_bits(program, x, kernel=anywhere)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [31, 200, 1000])
 def test_rows_of_unknown_columns_are_added_in_order(rows, cpu):
     program = reduced("sum", "n", "m")

@@ -172,6 +172,7 @@ def test_columns_that_some_kernels_add_up_in_blocks_have_calls_of_their_own():
     assert set(results) == {cut.tobytes()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dims", [(1, 700, 1200), (1200, 700, 1)])
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_one_row_or_column_is_a_product_with_a_vector(dims, symbolic):

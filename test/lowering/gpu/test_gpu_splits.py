@@ -39,7 +39,7 @@ def integers(shape, dtype):
     return aligned(np.random.default_rng(shape[0]).integers(-3, 4, shape).astype(dtype.numpy))
 
 
-@pytest.mark.sampled(4, each=())
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [

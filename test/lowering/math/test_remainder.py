@@ -30,6 +30,7 @@ def pairs(dtype, count=4000):
     return np.concatenate([x, times, near, small]), np.concatenate([y, y, y, y])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 @pytest.mark.parametrize("name", ["fmod", "remainder", "floor_div"])
 def test_bits(name, dtype):

@@ -217,6 +217,7 @@ AFTER = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", AFTER)
 def test_what_reads_a_result_runs_on_the_block(name):
     make, wanted = AFTER[name]
@@ -244,6 +245,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_more_than_the_block_is_needed(name):
     make, wanted = REFUSED[name]

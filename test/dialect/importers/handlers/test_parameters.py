@@ -169,7 +169,7 @@ TABLES = {
 }
 
 
-@pytest.mark.sampled(9, each=())
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("name", TABLES)
 def test_calls_do_what_numpy_does(name):
     found = [d for d in map(_check, table.calls(TABLES[name])) if d]

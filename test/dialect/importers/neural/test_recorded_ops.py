@@ -30,7 +30,7 @@ def seeded(fn, *args):
     return fn(*args)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layer", RECORDED, ids=str)
 def test_graphs_hold_the_op(layer):
     is_uneven = layer.name == "conv2d" and layer.options.get("padding") == "same" and layer.args[1].shape[3] == 2

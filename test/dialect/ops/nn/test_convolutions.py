@@ -47,7 +47,7 @@ def reference(x, weight, attrs):
     return conv2d_reference(attrs, x, weight)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_values(seed):
     x, weight, bias, attrs = random_case(seed)

@@ -44,7 +44,7 @@ def results(op, *operands, **named):
     return plain
 
 
-@pytest.mark.sampled(4, each=("dtype",))
+@pytest.mark.sampled(8, each=("dtype",))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (3, 5), (1, 1)])
 def test_rows_are_exchanged_as_lapack_does(shape, dtype):
