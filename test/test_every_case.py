@@ -3,7 +3,7 @@
 from itertools import product
 from types import SimpleNamespace
 
-from every_case import named_cases, sampled
+from every_case import EVERY_CASE, fewer, named_cases, sampled
 
 NAMES, MODES = [f"op{k}" for k in range(40)], ["static", "dynamic"]
 
@@ -77,3 +77,7 @@ def test_cases_that_deliberate_faults_name_run():
     first = cases[0].nodeid
     assert names(sampled(cases[::-1], {cases[1].nodeid, first})) >= {first, cases[1].nodeid}
     assert named_cases() and all(name.startswith("test/") for name in named_cases())
+
+
+def test_a_third_of_random_examples_is_drawn_rounded_up():
+    assert [fewer(60), fewer(8), fewer(8, 2)] == ([60, 8, 8] if EVERY_CASE else [20, 3, 4])

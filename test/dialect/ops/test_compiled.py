@@ -260,5 +260,17 @@ def test_refusals(name: str) -> None:
     assert found[True] - {"c"} == set(REFUSED_DYNAMIC.get(short, ""))
 
 
+@pytest.mark.parametrize("name", ["exp", "sum"])
+def test_every_dtype_is_compiled_at_its_edges(name: str) -> None:
+    """Of what has all edges of its dtype some call is compiled, by default too."""
+
+    def met(calls: list[Call]) -> set[str]:
+        return {str(a.dtype) for call in calls for a in call.case.args if has_edges(a)}
+
+    full = f"profuse.{name}"
+    every = met([call for call in calls_of(full, dynamic=False) if not call.refusal()])
+    assert len(every) > 3 and met(selected(full, dynamic=False)) == every
+
+
 def test_refusals_are_of_known_ops() -> None:
     assert {f"profuse.{name}" for name in (*REFUSED, *REFUSED_DYNAMIC)} <= set(NAMES)
