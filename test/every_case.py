@@ -33,13 +33,19 @@ def spread(cases: Sequence[Any], step: int = 3) -> Sequence[Any]:
     return cases if EVERY_CASE else cases[::step]
 
 
+def fewer(count: int, by: int = 3) -> int:
+    """So many random examples, or by default one of them in ``by``."""
+    return count if EVERY_CASE else -(-count // by)
+
+
 def sampled(items: Iterable[pytest.Item], always: Container[str] = ()) -> set[pytest.Item]:
     """The tests that run by default: of functions marked ``sampled(n)``, one case in n.
 
     ``always``: ids of cases that run, such as those that catch deliberate faults (`named_cases`).
 
     Which, a hash of the names decides, so that cases that are added or removed leave others as they are.
-    Of each value of a parameter that several cases share (an op, a dtype, a mode) one case runs at least.
+    Of each value of a parameter that several cases share (an op, a dtype, a mode) one case runs at least; of
+    functions marked ``sampled(n, each=names)`` that holds for the parameters of these names alone.
     A case that is asked for by its name is the only one of its function, and runs.
     """
     chosen, sweeps = set(), {}
@@ -50,8 +56,9 @@ def sampled(items: Iterable[pytest.Item], always: Container[str] = ()) -> set[py
             sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in sweeps.values():
         cases.sort(key=lambda case: zlib.crc32(case.nodeid.encode()))
-        (n,) = cases[0].get_closest_marker("sampled").args
-        of_case = {case: list(_values(case)) for case in cases}
+        mark = cases[0].get_closest_marker("sampled")
+        (n,), each = mark.args, mark.kwargs.get("each")
+        of_case = {case: [value for value in _values(case) if each is None or value[0] in each] for case in cases}
         times = Counter(value for values in of_case.values() for value in values)
         missing = {value for value, count in times.items() if count > 1}
         some = set()

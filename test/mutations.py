@@ -57,6 +57,20 @@ MUTATIONS = (
         ("test_every_case.py::test_each_value_that_cases_share_is_in_the_sample",),
     ),
     Mutation(
+        "samples have each value of parameters that nobody has named",
+        "test/every_case.py",
+        "if each is None or value[0] in each]",
+        "if True]",
+        ("test_every_case.py::test_each_value_of_named_parameters_alone_is_in_the_sample",),
+    ),
+    Mutation(
+        "dtypes are compiled without their edges",
+        "test/dialect/ops/test_compiled.py",
+        "    if any(map(has_edges, call.case.args)):\n",
+        "    if False:\n",
+        ("dialect/ops/test_compiled.py::test_every_dtype_is_compiled_at_its_edges",),
+    ),
+    Mutation(
         "tests that are skipped without a GPU represent others in samples",
         "test/every_case.py",
         ' or item.get_closest_marker("cuda") is not None',

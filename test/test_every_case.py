@@ -3,7 +3,7 @@
 from itertools import product
 from types import SimpleNamespace
 
-from every_case import named_cases, sampled
+from every_case import EVERY_CASE, fewer, named_cases, sampled
 
 NAMES, MODES = [f"op{k}" for k in range(40)], ["static", "dynamic"]
 
@@ -16,11 +16,13 @@ class Item:
         self.callspec = SimpleNamespace(params=dict(enumerate(values)))
 
     def get_closest_marker(self, name):
-        return SimpleNamespace(args=(self.marks[name],)) if name in self.marks else None
+        if name not in self.marks:
+            return None
+        return SimpleNamespace(args=(self.marks[name],), kwargs=self.marks.get("options", {}))
 
 
-def sweep(cases, n, name="test_a"):
-    return [Item(f"{name}[{case}]", case, sampled=n) for case in cases]
+def sweep(cases, n, name="test_a", **options):
+    return [Item(f"{name}[{case}]", case, sampled=n, options=options) for case in cases]
 
 
 def names(items):
@@ -42,6 +44,12 @@ def test_each_value_that_cases_share_is_in_the_sample():
     assert len(chosen) == len(NAMES)
     found = {value for item in chosen for value in item.callspec.params.values()}
     assert found == {*NAMES, *MODES}
+
+
+def test_each_value_of_named_parameters_alone_is_in_the_sample():
+    chosen = sampled(sweep(product(NAMES, MODES), 20, each=(1,)))
+    assert len(chosen) == 4
+    assert {item.callspec.params[1] for item in chosen} == {*MODES}
 
 
 def test_cases_of_ops_are_of_one_kind_by_their_op():
@@ -69,3 +77,7 @@ def test_cases_that_deliberate_faults_name_run():
     first = cases[0].nodeid
     assert names(sampled(cases[::-1], {cases[1].nodeid, first})) >= {first, cases[1].nodeid}
     assert named_cases() and all(name.startswith("test/") for name in named_cases())
+
+
+def test_a_third_of_random_examples_is_drawn_rounded_up():
+    assert [fewer(60), fewer(8), fewer(8, 2)] == ([60, 8, 8] if EVERY_CASE else [20, 3, 4])

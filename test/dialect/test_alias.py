@@ -191,6 +191,7 @@ def test_writes_before_a_reshape_are_no_conflict():
 SUITES = all_suites()
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", list(dict.fromkeys(n for n, _ in SUITES)))
 def test_declared_aliases_are_what_evaluation_does(name):
     """A result that shares memory with an operand on tier 0 is declared to (`Op.aliases`)."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from every_case import fewer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import ProfuseError
@@ -109,7 +110,7 @@ def cleaned(module: Module) -> Module:
 
 
 @given(graphs())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fewer(300), deadline=None, suppress_health_check=list(HealthCheck))
 def test_results_are_the_same_bits(module: Module):
     for one, two in zip(run(module), run(cleaned(module)), strict=True):
         assert isinstance(one, np.ndarray | np.generic) == isinstance(two, np.ndarray | np.generic)
@@ -119,7 +120,7 @@ def test_results_are_the_same_bits(module: Module):
 
 
 @given(graphs())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fewer(300), deadline=None, suppress_health_check=list(HealthCheck))
 def test_results_share_no_more_memory_than_before(module: Module):
     def sharing(graph: Module) -> set[tuple[int, int]]:
         inputs = [a.copy() for a in INPUTS]

@@ -280,6 +280,7 @@ def outcome(module, args):
         return error
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_r3_1_the_fuser_of_device_groups_leaves_values_as_they_are(seed):
     """For the sizes that types have, for others, and where the guards fail."""
@@ -324,6 +325,7 @@ func.func @f(%x: !profuse.tensor, %a: !profuse.ints, %k: i1, %s: !profuse.ints) 
 _X = np.arange(24, dtype=np.float32).reshape(4, 6) / 10
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "args",
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from every_case import fewer
 from hypothesis import HealthCheck, given, settings
 from mlir import ir
 from profuse.dialect.errors import ProfuseError
@@ -26,7 +27,7 @@ TYPED = "inline-calls,pre-autodiff,no-grad,dce,final,prepare-kernels"
 KEYED = "spec-driven,final,prepare-kernels"
 COUNTING = sorted(name for name, cls in PASSES.items() if cls.counts_changes)
 FILES = sorted((Path(__file__).parent / "passes").rglob("*.mlir"))
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=fewer(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def text_of(module: ir.Module) -> str:
@@ -78,6 +79,7 @@ def test_passes_count_what_they_change_in_programs_without_sense(module: Module)
         check_counts(text, name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_passes_count_what_they_change_in_our_own_tests(path: Path):
     for part in path.read_text(encoding="utf-8").split("// -----\n"):

@@ -49,6 +49,7 @@ def run(*command: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_stock_mlir_opt_accepts_our_ir(path: Path, mlir_opt: str, irdl_file: Path):
     if path.name in MIXED:

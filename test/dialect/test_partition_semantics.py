@@ -159,7 +159,7 @@ class Random:
         return [make.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_r3_17_partitioned_graphs_compute_the_same(seed):
     graph = Random(seed)

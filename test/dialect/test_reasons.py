@@ -23,6 +23,7 @@ def test_every_kind_has_words_that_show_what_it_is_given(kind):
     assert full.why == "DETAIL" or full.why not in others
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("effect", Effect)
 def test_json_gives_back_what_it_was_given(kind, effect):

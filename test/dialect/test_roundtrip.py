@@ -1,5 +1,6 @@
 """Programs and IR text are two forms of one thing."""
 
+from every_case import fewer
 from hypothesis import HealthCheck, given, settings
 from profuse.dialect.ir.attrs import VALUE
 from profuse.dialect.ir.program import Module
@@ -8,7 +9,7 @@ from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from random_programs import modules
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=fewer(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(modules())

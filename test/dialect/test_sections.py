@@ -91,6 +91,7 @@ def chain(rounds, first=0):
     return graph.program
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", [0, 1, 7, 23])
 def test_rounds_that_repeat_are_equal_sections(first):
     counts = []

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from every_case import fewer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import IRError, Loc
@@ -19,7 +20,7 @@ from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.ops import seldom  # noqa: F401
 from random_programs import _BY_KIND, LOCS, TYPES, modules
 
-QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=fewer(100), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def through_json(module: Module) -> Module:
@@ -68,7 +69,7 @@ def test_places_that_are_left_open_are_filled_in_by_the_reader(module: Module):
     assert [loc for loc in new if loc is not None] == [moved.get(loc, loc) for loc in locs]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6, each=())
 @pytest.mark.parametrize("name", sorted(OPS))
 @given(st.data())
 @settings(max_examples=5, deadline=None)

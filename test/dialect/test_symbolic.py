@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 import pytest
+from every_case import fewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.importers.numpy.tracing import trace_guards
@@ -45,7 +46,7 @@ def made(tree, values):
 
 
 @given(TREES, st.integers(1, 9), st.integers(1, 9))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=fewer(400), deadline=None)
 def test_every_reader_of_size_expressions_agrees_with_python(tree, a, b):
     values = {"a": a, "b": b}
     try:
@@ -139,7 +140,7 @@ _SMALL = st.integers(-3, 3)
 
 
 @given(st.tuples(_SMALL, _SMALL, _SMALL, _SMALL), _SMALL, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 def test_bounds_inside_of_loops_hold_in_all_rounds(factors, start, squared):
     """For i from 1 to s0 + start, and j from 1 to i (R1.5: what is known of sizes)."""
     i, j, s = (symbol(n) for n in (f"{LOOP}0", f"{LOOP}1", "s0"))

@@ -14,6 +14,7 @@ def through_ir(kind, value):
         return kind.decode(ir.Attribute.parse(kind.text(value)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (1,), (3, 2), (0,), (2, 0), (1, 1), (150,)], ids=str)
 @pytest.mark.parametrize("splat", [False, True])

@@ -91,6 +91,7 @@ ZERO = (layer_norm, batch_norm, with_new_axis, of_all, squares_alone, of_some_ax
 STAY = (weighted_along_the_axis, mean_of_another, along_the_other_axis, factors_of_columns, of_size_one)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", (*ZERO, *STAY, added_along_rows), ids=lambda f: f.__name__)
 def test_gradients(f):
     found, step = pf.grad(f), 1e-6

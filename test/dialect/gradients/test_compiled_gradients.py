@@ -24,7 +24,7 @@ def _quiet():
         yield
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10, each=("strategy",))
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("case", CASES[::3], ids=str)
 def test_kernels_compute_what_tier_0_does(case, strategy):
@@ -60,6 +60,7 @@ def layer_norm(x, w):
     return np.sin(d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5) * w).sum()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("f", [gelu, softmax, layer_norm], ids=lambda f: f.__name__)
 def test_forward_and_backward_are_one_kernel(f, dtype):

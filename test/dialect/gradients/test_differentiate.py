@@ -36,7 +36,7 @@ def seeds(results):
     return [rng.standard_normal(r.shape).astype(r.dtype) for r in floats]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10, each=())
 @EACH
 @pytest.mark.parametrize("known", [True, False], ids=["sizes", "ranks"])
 def test_joint_graphs_of_programs_give_what_vjp_gives(case, known):
@@ -265,7 +265,7 @@ def test_one_value_returned_twice_has_both_gradients():
     np.testing.assert_allclose(both, 2 * X * (Y + Z))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_halves_of_random_functions_give_what_the_joint_graph_gives(seed):
     """R2.29, R2.30: with branches, loops and writes, whichever gradients are undefined."""

@@ -104,7 +104,7 @@ def slope(f, args, directions):
     return (ahead - behind) / (2 * STEP)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_both_modes_agree_with_central_differences(f, sign):
@@ -198,7 +198,7 @@ def until(x, k):
     return (pf.while_loop(lambda c: c[0] < 3, body, (k - k + 1, x * x))[1] * x).sum()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6, each=("strategy",))
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("f", [by_index, rows, until], ids=lambda f: f.__name__)
 def test_writes_at_indices_that_are_known_at_run_time(f, strategy):

@@ -326,6 +326,7 @@ def test_gradients_of_ones_own_may_have_another_order_of_keys():
     np.testing.assert_array_equal(found["b"], at["a"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "step",
     [lambda y, x: np.sin(y), lambda y, x: y * x, lambda y, x: y + x[:1] * y * 1e-3, lambda y, x: y - y.mean(0) * 1e-3],

@@ -83,7 +83,7 @@ def differences(f, x, step=1e-6):
     return found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_finite_differences(name):
     f, x = CASES[name]
@@ -102,7 +102,7 @@ def test_the_tape_has_the_same_gradients(name):
     np.testing.assert_allclose(np.asarray(a.grad), differences(f, x), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("name", COMPOSED)
 def test_compositions_are_differentiated_forwards_twice_and_in_float32(name):
     f, x = COMPOSED[name]
@@ -130,6 +130,7 @@ def test_gradients_of_the_tape_stay_as_they_are_however_often_they_run(name):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["inv", "mask", "fft", "rfft of more points", "hfft", "sort"])
 def test_second_derivatives(name):
     f, x = CASES[name]

@@ -33,6 +33,7 @@ def kinds(result):
     return [type(y) for y in (result if type(result) is tuple else (result,))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_kinds(name):
     f = FUNCTIONS[name]

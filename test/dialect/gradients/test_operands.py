@@ -42,7 +42,7 @@ def slopes(f, x, step=STEP):
 # --- dtypes and layouts --------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize(("case", "dtype"), [(c, [*DTYPES][k % 3]) for k, c in enumerate(CASES)], ids=str)
 def test_narrow_floats(case, dtype):
     """Gradients have the dtype of their argument, and are those of float64 but for rounding."""
@@ -62,7 +62,7 @@ def test_narrow_floats(case, dtype):
         np.testing.assert_allclose(g.astype("f8"), h, rtol=off, atol=off * np.abs(h).max(initial=1.0))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("case", {case.op: case for case in CASES}.values(), ids=str)
 def test_float32_is_not_widened(case):
     """No step of a gradient in float32 is made in float64, which kernels would pay for."""
@@ -93,6 +93,7 @@ def strided(x, kind):
     return np.asfortranarray(x)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["reversed", "gaps", "fortran"])
 @pytest.mark.parametrize("case", CASES[::4], ids=str)
 def test_layouts(case, kind):
@@ -128,7 +129,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1), (1, 3)], ids=str)
 @pytest.mark.parametrize("name", EMPTY)
 def test_few_elements_or_none(name, shape):
@@ -205,7 +206,7 @@ COMPLEX = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, each=())
 @pytest.mark.parametrize("wrt", [0, 1])
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers(name, wrt):
@@ -252,7 +253,7 @@ def test_norms_of_zeros_have_the_gradient_0(ord):
     np.testing.assert_allclose(found[1:], slopes(lambda x: norm(x[0]), rows[1:]), rtol=1e-6)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8, each=("fn",))
 @pytest.mark.parametrize("mask", [*itertools.product([0, 1], repeat=4)], ids=str)
 @pytest.mark.parametrize("fn", [np.prod, np.cumprod], ids=["prod", "cumprod"])
 def test_products_with_zeros_twice(fn, mask):
@@ -286,6 +287,7 @@ def test_division_by_the_number_0_is_infinite_as_that_of_arrays():
     assert k == -0.5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_numbers_are_those_of_each_call(dtype):
     """No rule takes the value of a number, in the call that is traced, for a constant."""
@@ -317,6 +319,7 @@ def test_numbers_are_those_of_each_call(dtype):
                     np.testing.assert_allclose(kept(x, k)[1], slope, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("k", [0, 1, 2, 3, -1, 0.5, 1.5, -2.5])
 def test_powers_by_constants_have_no_power_of_arrays_beside_them(k):
     """The exponent stays a number: no array of it is captured, and no step is in float64."""

@@ -33,7 +33,7 @@ def moved(tree, directions, step):
     return unflatten(spec, [x if d is None else x + step * d for x, d in pairs])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_central_differences(name):
     program = PROGRAMS[name]

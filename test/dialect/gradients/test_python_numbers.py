@@ -22,6 +22,7 @@ def numeric(function, x):
     return (function(x + 1e-6) - function(x - 1e-6)) / 2e-6
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", range(len(FUNCTIONS)))
 def test_gradients_by_a_python_float(number):
     function = FUNCTIONS[number]

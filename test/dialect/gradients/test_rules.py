@@ -65,6 +65,7 @@ def test_every_rule_has_a_case():
     assert rules - tried <= {"autograd_add", "chunk", "custom_result", "host_call", "python_call", "random_bits"}
 
 
+@pytest.mark.sampled(2)
 @EACH
 def test_gradients_are_those_of_central_differences(case):
     fn, directions = weighed(case)
@@ -79,7 +80,7 @@ def test_gradients_are_those_of_central_differences(case):
         np.testing.assert_allclose(slope, along(fn, case, directions), rtol=2e-6, atol=1e-7)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @EACH
 def test_forward_mode_agrees_with_reverse_mode(case):
     fn, directions = weighed(case, 1)
@@ -93,7 +94,7 @@ def test_forward_mode_agrees_with_reverse_mode(case):
     np.testing.assert_allclose(tangent, slope, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("case", [c for c in CASES if c.second], ids=str)
 def test_second_derivatives(case):
     fn, directions = weighed(case, 2)

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import profuse as pf
 import pytest
-from every_case import pairs
+from every_case import EVERY_CASE, pairs
 
 RNG = np.random.default_rng(4)
 STEP = 1e-6
@@ -106,10 +106,10 @@ def total(grads, directions):
     return sum((g * d).sum() for g, d in zip(grads, directions, strict=True))
 
 
-ROUNDS = [(9, 9, 10, 16), (23, 23, 1, 8)]
+ROUNDS = [(9, 9, 10, 16), (23, 23, 1, 8)] if EVERY_CASE else [(9, 9, 10), (23, 1, 8)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3, each=("numbers", "profiling"))
 @pytest.mark.parametrize("f, numbers, profiling", pairs(FUNCTIONS, ROUNDS, [True, False]))
 def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, profiling):
     """Joint and split, at numbers of rounds that are squares, one more, and few."""
@@ -128,7 +128,7 @@ def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, 
     assert made.state().counters["compile_failures"] == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiling", "keyed"])
 @pytest.mark.parametrize("f", [counted, until, results], ids=lambda f: f.__name__)
 def test_the_tape_gives_the_gradients_of_segments(f, profiling):
@@ -171,7 +171,7 @@ def peak(f, args, **knobs):
         made = pf.grad(f, wrt=(0, 2))
         for _ in range(3):
             made(*args)
-        for _ in range(3):
+        for _ in range(3 if EVERY_CASE else 2):
             gc.collect()
             tracemalloc.start()
             made(*args)
@@ -183,12 +183,13 @@ def peak(f, args, **knobs):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [counted, until], ids=lambda f: f.__name__)
 def test_segments_take_memory_of_two_roots(f):
-    args = arguments(400, 16, 32)
+    rounds = 400 if EVERY_CASE else 196
+    args = arguments(rounds, 16, 32)
     args[0] /= 4
-    rows = args[1].nbytes // 400
+    rows = args[1].nbytes // rounds
     whole, _ = peak(f, args)
     parts, made = peak(f, args, loop_bytes=50 * rows)
-    assert whole > 400 * rows
+    assert whole > rounds * rows
     assert parts < whole / 4
     assert made.state().counters["compile_failures"] == 0
 
@@ -215,8 +216,8 @@ def test_a_smaller_budget_makes_segments():
 
 def test_results_that_rounds_write_are_not_kept():
     """Of an array that each round writes a part of, rounds times the array would be kept."""
-    args = arguments(200, 4, 8)
+    args = arguments(100, 4, 8)
     taken, made = peak(results, args)
     assert taken < 12 * args[1].nbytes
-    kept = 200 * args[2].nbytes
-    assert f"keeps what each of 200 rounds begins with: {kept} bytes" in made.explain()
+    kept = 100 * args[2].nbytes
+    assert f"keeps what each of 100 rounds begins with: {kept} bytes" in made.explain()

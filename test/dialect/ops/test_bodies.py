@@ -19,6 +19,7 @@ POWERS = [-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 0.25]
 BOUNDS = [-(2**63), -1000, -1, 0, 1, 1000, 2**63 - 1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("dtype", [F16, F32, F64], ids=str)
 def test_constant_powers(dtype, power):
@@ -33,6 +34,7 @@ def test_constant_powers(dtype, power):
         assert not difference(found, np.power(x, dtype.numpy.type(power)), 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTS, ids=str)
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_comparisons_with_ints_out_of_range(name, dtype):
@@ -46,6 +48,7 @@ def test_comparisons_with_ints_out_of_range(name, dtype):
         assert not difference(found, expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [I8, U8, I64, U64], ids=str)
 def test_clip_bounds_out_of_range(dtype):
     op, x = op_named("clip"), edge_values(dtype)

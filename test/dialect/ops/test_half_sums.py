@@ -13,6 +13,7 @@ def sums(x, y):
     return x.sum(axis=1), x.sum(axis=0), x.mean(axis=1), e / e.sum(axis=1, keepdims=True), x @ y
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["static", "dynamic"])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
 def test_sums_are_rounded_once(dtype, kind):

@@ -118,6 +118,7 @@ def written(op: type[Op], attrs: dict[str, Any], target: np.ndarray, *others: An
     return target
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [F32, I8], ids=str)
 @pytest.mark.parametrize("op", IN_PLACE, ids=lambda op: op.name)
 def test_in_place_forms_conform(op: type[InPlace], dtype: DType) -> None:

@@ -189,7 +189,7 @@ def described(value: Any) -> str:
     return value if isinstance(value, str) else np.dtype(value).name
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("dtype", "kind"),
     [(np.float32, "dynamic"), (np.float64, "static"), (np.float16, "dynamic"), (BF16, "static")],
@@ -205,6 +205,7 @@ INTEGER_UNARY = ("sign", "rint", "fabs", "deg2rad", "sinc", "modf", "clip", "as 
 INTEGER_BINARY = [name for name in BINARY if name not in ("power", "clip")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("dtype", "kind"),
     [(np.int8, "static"), (np.int64, "dynamic"), (np.uint64, "static"), (np.uint8, "dynamic")],

@@ -73,6 +73,7 @@ def good_cases(name, dtype):
 # --- promotion --------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [BOOL, I8, BF16, F32], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_casting_beforehand_changes_nothing(name, dtype):
@@ -119,7 +120,7 @@ LOWERED = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize("name", LOWERED)
 def test_kernels(name):
     for dtype, count in ((F32, 8), (I8, 4), (BOOL, 3), (BF16, 3)):
@@ -128,7 +129,7 @@ def test_kernels(name):
             assert ran or any(0 in np.shape(a) for a in case.args), f"{case} is refused"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize("name", [n for n in LOWERED if n not in ("full", "iota", "to_tensor")])
 def test_kernels_of_symbolic_sizes(name):
     ran = 0
@@ -167,6 +168,7 @@ def test_index_out_of_range_stays_inside_the_buffer_and_is_reported():
 # --- symbolic inference -----------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
 def test_slice_arithmetic_on_symbols(size):
     bounds = [ABSENT, 0, 1, 2, 3, 9, -1, -2, -3, -9]

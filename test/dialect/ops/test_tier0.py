@@ -95,6 +95,7 @@ def check_inference(case: Case, types: Sequence[Type]) -> None:
         assert all(isinstance(t, ScalarType) or t.is_complete for t in concrete), case
 
 
+@pytest.mark.sampled(6)
 @suites()
 def test_conforms(name: str, dtype: DType) -> None:
     """`infer` predicts and `evaluate` returns what NumPy does, or both refuse as NumPy does."""
@@ -117,6 +118,7 @@ def test_conforms(name: str, dtype: DType) -> None:
         assert not (wrong := difference(found, expected)), f"{case}: {wrong}"
 
 
+@pytest.mark.sampled(8)
 @suites(elementwise=True)
 def test_explicit_promotion(name: str, dtype: DType) -> None:
     """Casting operands to `operand_dtypes` beforehand changes nothing: kernels rely on it."""

@@ -88,6 +88,7 @@ def inputs(count=2):
     return Graph(*(tensor(N, M) for _ in range(count)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_no_array_is_stored_for_an_assignment(name, in_place):

@@ -9,6 +9,7 @@ import functools
 import cpus
 import numpy as np
 import pytest
+from every_case import spread
 from graphs import Graph, tensor
 from native import built, same_bits
 from profuse.dialect.ir.dtypes import F32, F64, dtype_named
@@ -50,7 +51,7 @@ def of_unit_length(g, x):
 ROWS = [2, 3, 4, 5, 7, 8, 13, 16, 31]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 40])
 def test_up_to_31_rows_are_added_in_order(columns, dtype, cpu):
@@ -63,6 +64,7 @@ def test_up_to_31_rows_are_added_in_order(columns, dtype, cpu):
         same_bits(program, x, kernel=anywhere)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [31, 200, 1000])
 def test_rows_of_unknown_columns_are_added_in_order(rows, cpu):
     program = reduced("sum", "n", "m")
@@ -152,23 +154,23 @@ def different(some, others):
 
 
 @functools.cache
+def on_cpu(programs, target):
+    """`bits` of every program of a family, by default of every second one."""
+    return bits(spread(list(programs()), 2), target)
+
+
 def on_the_first_cpu(programs):
-    return bits(programs(), next(filter(None, map(cpus.target, cpus.NAMES))))
+    return on_cpu(programs, next(filter(None, map(cpus.target, cpus.NAMES))))
 
 
 @pytest.mark.parametrize("programs", [sums, others])
 def test_each_cpu_has_the_bits_of_the_others(programs, cpu):
     """All of these CPUs fuse products with sums; their vectors differ."""
     assert cpu.fused
-    assert different(bits(programs(), cpu), on_the_first_cpu(programs)) == []
-
-
-@functools.cache
-def along_rows_here():
-    return bits(rows(), host_target())
+    assert different(on_cpu(programs, cpu), on_the_first_cpu(programs)) == []
 
 
 def test_rows_have_the_same_bits_with_the_same_instructions(cpu):
     """What LLVM knows of a CPU beside its instructions, as how long they take, changes nothing."""
     other = dataclasses.replace(host_target(), cpu=cpu.cpu)
-    assert different(bits(rows(), other), along_rows_here()) == []
+    assert different(on_cpu(rows, other), on_cpu(rows, host_target())) == []

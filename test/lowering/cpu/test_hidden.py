@@ -52,7 +52,7 @@ def reduced(name, dtype, axis, constant, target, change=None):
     return vectors(g, getattr(g, name)(kept, axes=None if axis is None else (axis,)), target)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6, each=())
 @pytest.mark.parametrize(
     ("dtype", "target", "way"), pairs(DTYPES, TARGETS, [(name, axis) for axis in AXES for name in ("max", "min")])
 )
@@ -63,7 +63,7 @@ def test_no_constant_costs_the_vectors(dtype, target, way):
     assert min(special) > 0.1 * other, (special, other)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "change",
     [
@@ -103,7 +103,7 @@ def rounds(reduction, constant):
     return function
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, each=("reduction",))
 @pytest.mark.skipif(not host_target().triple.startswith("x86_64"), reason="of vectors of x86-64")
 @pytest.mark.parametrize("reduction", [np.max, np.min])
 @pytest.mark.parametrize("dtype", DTYPES)

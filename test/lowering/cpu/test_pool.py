@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from every_case import EVERY_CASE
 from graphs import Graph, tensor
 from native import Kernel
 from pools import needs_pool, one_thread_around  # noqa: F401
@@ -46,7 +47,7 @@ def test_many_launches_from_many_threads(kernel, helpers):
 
     def launch(x):
         try:
-            for _ in range(20):
+            for _ in range(20 if EVERY_CASE else 5):
                 check(kernel, x)
         except BaseException as error:
             faults.append(error)
@@ -149,7 +150,7 @@ kernel_threads.use_threads(8)
 kernel_threads.block()[SPIN] = 1 << 40
 check(kernel, np.ones((2000, 500), np.float32))
 """
-    for _ in range(3):
+    for _ in range(3 if EVERY_CASE else 1):
         run(text)
 
 

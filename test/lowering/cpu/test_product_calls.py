@@ -51,7 +51,7 @@ def test_bits_with_each_kernel_of_the_library(name):
     if not KERNELS[name] <= flags():
         pytest.skip("not for this CPU")
     here = Path(product_bits.__file__)
-    counts = ("1000", "24") if EVERY_CASE else ("60", "8")
+    counts = ("1000", "24") if EVERY_CASE else ("30", "4")
     environment = os.environ | {"OPENBLAS_CORETYPE": name, "PYTHONPATH": os.pathsep.join([*sys.path, str(here.parent)])}
     done = subprocess.run([sys.executable, str(here), *counts], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -172,6 +172,7 @@ def test_columns_that_some_kernels_add_up_in_blocks_have_calls_of_their_own():
     assert set(results) == {cut.tobytes()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dims", [(1, 700, 1200), (1200, 700, 1)])
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_one_row_or_column_is_a_product_with_a_vector(dims, symbolic):

@@ -77,6 +77,7 @@ def first_pair(a, wanted):
     return i
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [0, 1, 2, 37])
 def test_such_loops_compute_the_same(size):
     rng = np.random.default_rng(size)

@@ -21,6 +21,7 @@ def scaled(shape, dtype, sizes=None):
     return g, g.mul(*g.inputs), (drawn(shape, dtype), drawn(shape, dtype))
 
 
+@pytest.mark.sampled(3)
 @DTYPES
 @SHAPES
 @pytest.mark.parametrize("symbolic", [False, True], ids=["static", "dynamic"])

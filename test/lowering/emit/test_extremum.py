@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from every_case import fewer
 from graphs import Graph, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,7 +175,7 @@ def any_rows():
     return build(tensor("s0", "s1"), make=both())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150), deadline=None)
 @given(data=st.data())
 def test_rows_of_few_values(any_rows, data):
     columns = data.draw(st.integers(1, 3 * BLOCK))

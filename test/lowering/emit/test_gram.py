@@ -28,7 +28,7 @@ def check(kernel, x, first=True):
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("shape", [(70, 64), (64, 70), (3, 65), (100, 100), (600, 300), (1, 129)])
@@ -42,6 +42,7 @@ def test_both_halves(shape, dtype, first):
     check(anywhere, x, first)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(0, 70), (5, 0), (0, 0), (1, 1), (4, 17), (17, 4)])
 def test_sizes_that_are_small_when_the_kernel_runs(shape):
     x = RNG.standard_normal(shape).astype(np.float32)
@@ -84,7 +85,7 @@ def test_other_products_are_computed_as_a_whole():
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, each=())
 @needs_pool
 @pytest.mark.parametrize(("shape", "symbolic"), [((700, 2100), False), ((500, 3100), True), ((34000, 70), False)])
 @pytest.mark.parametrize(("dtype", "first"), [(F32, True), (F64, False), (F64, True)])
@@ -109,6 +110,7 @@ def test_one_call_where_parts_would_cost_time(first):
     check(kernel, x, first)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", [(40, 2047), (40, 2048), (16383, 65), (16384, 65), (16385, 65)])
 def test_sizes_of_one_part_and_of_two(shape):
     x = RNG.standard_normal(shape)

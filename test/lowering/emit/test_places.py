@@ -46,7 +46,7 @@ def named(symbolic, shapes):
     return [tuple(f"s{n}" if symbolic and n > 1 else n for n in s) for s in shapes]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @needs_pool
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("name", SHARED)

@@ -26,7 +26,7 @@ def arguments(dtype, count=5000):
     return np.random.default_rng(0).uniform(-40, 40, count).astype(dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", list(math.EXPANSIONS))
 def test_results_do_not_depend_on_the_place(name, dtype):
@@ -130,6 +130,7 @@ def test_loops_that_may_write_what_they_read_run_once():
         np.testing.assert_allclose(x, expected, atol=3e-7)
 
 
+@pytest.mark.sampled(3)
 @FUSED
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["sin", "log", "powf"])
@@ -196,6 +197,7 @@ def called(kernel, *args):
     return outputs[0], bool(outputs[1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [I64, I32, I8])
 @pytest.mark.parametrize("sizes", [(3, 100), (3, 5000), ("s0", "s1")])
 def test_indices_that_count_from_the_end(sizes, dtype):

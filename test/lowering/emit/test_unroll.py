@@ -34,6 +34,7 @@ def unit_rows(rows, columns, dtype=F64):
     return g.returning(g.div(x, length))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [33, "n"])
 @pytest.mark.parametrize("columns", [2, 3, 4, 7])
 def test_rows_of_a_few_numbers_are_lanes_of_vectors(rows, columns):

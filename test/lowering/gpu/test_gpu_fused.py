@@ -40,7 +40,7 @@ def check(kernels, fused, args, dtype=F32):
     assert all(mine <= 4 * max(numpys, EPSILON[dtype]) for mine, numpys in found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("rows, columns", SIZES)
 @names
 def test_static_sizes(name, rows, columns):
@@ -55,7 +55,7 @@ def test_static_sizes(name, rows, columns):
     check(kernels, fused, [*map(misaligned, args)])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @names
 def test_symbolic_sizes(name):
     """One plan for all sizes; both its kernels run."""
@@ -70,7 +70,7 @@ def test_symbolic_sizes(name):
     assert any(k.endswith("_nest0_general") for k in kernels.used)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", [F16, BF16, F64], ids=str)
 @names
 def test_other_floats(name, dtype):
@@ -89,7 +89,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("known", [True, False], ids=["known", "run-time"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @names
@@ -111,6 +111,7 @@ def test_strided_inputs(name, layout, known):
 KERNELS = {"cross_entropy": (3, 3, 5), "column_sum": (2, 1, 2)}
 
 
+@pytest.mark.sampled(3)
 @names
 def test_kernels_launched(name):
     """All stages of a row are one kernel."""
@@ -132,7 +133,7 @@ def test_a_single_row_is_one_kernel_if_one_block_can_hold_it(name):
         assert (len(launched) == 1) == is_one
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9, each=("chip",))
 @needs_ptxas
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 @names

@@ -40,6 +40,7 @@ def check(program, args):
     return kernels
 
 
+@pytest.mark.sampled(3)
 @halves
 @pytest.mark.parametrize("name", SHAPES)
 def test_nothing_is_converted_for_a_product(name, dtype):

@@ -19,6 +19,7 @@ def programs():
     return {p.name: p for p in (module.main, *module.functions.values())}
 
 
+@pytest.mark.sampled(3)
 @needs_ptxas
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90", "sm_120"])
 @pytest.mark.parametrize("name", ["scaled", "picked", "rows"])
@@ -45,6 +46,7 @@ def test_offsets_may_be_negative(programs):
     assert "nuw" not in ptx.stages["ptx"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 300])
 def test_grids_are_as_large_as_the_loop(programs, count):
     kernels = Emulated(programs["rows"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from emulation import Emulated, misaligned
+from every_case import fewer
 from graphs import Graph, random_program, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ def normal(*shape):
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=fewer(40), deadline=None, derandomize=True, database=None)
 @given(
     seed=st.integers(0, 10**6),
     rows=st.sampled_from([1, 3, 20]),
@@ -42,7 +43,7 @@ def test_random_programs(seed, rows, columns, depth, symbolic, shift):
 
 def test_programs_with_one_reduction_after_another():
     """Products, joins and scans between them: every family in one program."""
-    for seed in range(8):
+    for seed in range(fewer(8)):
         rng = np.random.default_rng(seed)
         check(*random_program(rng, {"a": 17, "b": 40, "c": 2}, ("a",) * (seed % 2), steps=12))
 

@@ -10,6 +10,7 @@ from profuse.dialect.ir.dtypes import F32, U64
 from profuse.dialect.ir.types import INT_SCALAR
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(7,), (5, 3, 4), (33, 1, 65), (1025,)], ids=str)
 @pytest.mark.parametrize(("seed", "offset"), [(0, 0), (2**40 + 5, 2**33 + 1), (-7, 3)])
 def test_bits_are_those_of_tier_0(shape, seed, offset):

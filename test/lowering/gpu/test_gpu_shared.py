@@ -63,7 +63,7 @@ def launches(kernels, *args):
 
 
 # A block per row: registers of 1024 threads hold 16 elements each, of half as many tensors.
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("rows, columns", [(2, 20_000), (3, 17_001), (1, 32_768)])
 @names
 def test_long_rows(accesses, name, rows, columns):
@@ -83,7 +83,7 @@ def test_long_rows(accesses, name, rows, columns):
     assert len(kernels.used) == (1 if columns % 4 else 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [F16, BF16, F64], ids=str)
 @names
 def test_other_floats(accesses, name, dtype):
@@ -97,6 +97,7 @@ def test_other_floats(accesses, name, dtype):
     assert accesses.worst == 1
 
 
+@pytest.mark.sampled(2)
 @names
 def test_rows_of_any_size(accesses, name):
     """One plan for all: whole vectors, ragged, single elements, no rows, and what does not fit."""
@@ -190,7 +191,7 @@ def test_elements_of_several_sizes(accesses):
     assert accesses.worst == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @needs_ptxas
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 @names
@@ -213,7 +214,7 @@ def test_what_fits_depends_on_the_chip(chip, takes):
     assert shared_bytes(chip, 256) < shared_bytes(chip, 1024) // 4
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs(monkeypatch, accesses, seed):
     """Whatever registers would hold is in shared memory."""
@@ -225,6 +226,7 @@ def test_random_programs(monkeypatch, accesses, seed):
     assert accesses.worst <= 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUSED)
 def test_every_size_without_registers(monkeypatch, name):
     monkeypatch.setattr(rows_module, "MOST", 0)

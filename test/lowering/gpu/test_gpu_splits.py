@@ -39,7 +39,7 @@ def integers(shape, dtype):
     return aligned(np.random.default_rng(shape[0]).integers(-3, 4, shape).astype(dtype.numpy))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [
@@ -58,6 +58,7 @@ def test_static_sizes_around_chunks(kind, shape):
     check(kernels(kind, F32, *shape), kind, integers(shape, F32))
 
 
+@pytest.mark.sampled(3, each=())
 @pytest.mark.parametrize("dtype", [F16, BF16], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_halves(kind, dtype):

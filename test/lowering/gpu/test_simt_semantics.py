@@ -81,6 +81,7 @@ def test_fma_f64_where_splitting_overflows():
     assert got[0] == 1e308 * 1.5 - 1e308
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32"])
 @pytest.mark.parametrize("op", ["addf", "subf", "mulf", "divf"])
 def test_arithmetic_in_its_own_precision(element, op):
@@ -265,6 +266,7 @@ def test_wide_products():
     assert apply(body.format("mului"), a, b, element="i32")[1] == ((2**32 - 3) * 5) >> 32
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "sqrt", "erf", "sin", "log1p", "rsqrt"])
 def test_math(element, name):

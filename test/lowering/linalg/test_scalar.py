@@ -67,7 +67,7 @@ ARITHMETIC = {
 UNSIGNED_ZERO = (np.maximum, np.minimum)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("ufunc", ARITHMETIC, ids=lambda u: u.__name__)
 @pytest.mark.parametrize("dtype", INTS + FLOATS, ids=str)
 def test_arithmetic(ufunc, dtype):
@@ -79,6 +79,7 @@ def test_arithmetic(ufunc, dtype):
     same(got, expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_division_and_negation(dtype):
     a, b = pairs(dtype)
@@ -93,6 +94,7 @@ def test_division_and_negation(dtype):
         same(run_scalar(fn, bool, a), ufunc(a))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTS, ids=str)
 def test_bits_and_shifts(dtype):
     a, b = pairs(dtype)
@@ -134,7 +136,7 @@ def test_any_nonzero_byte_is_true():
     same(run_scalar(lambda x: x.cast(I32), "i4", a), np.array([0, 1, 1, 1], "i4"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("source", REAL, ids=str)
 def test_casts(source):
     x = corners(source)
@@ -174,6 +176,7 @@ def test_f64_to_f16_rounds_once():
     same(run_scalar(lambda v: v.cast(F16), "f2", x), x.astype("f2"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTS, ids=str)
 def test_integer_powers(dtype):
     a, b = pairs(dtype)
@@ -183,6 +186,7 @@ def test_integer_powers(dtype):
         same(run_scalar(lambda x, k=k: x.ipow(k), dtype, a), np.power(a, np.array(k, dtype)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_math(dtype):
     x = np.array([-0.9, -0.5, -0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 2.5], dtype)

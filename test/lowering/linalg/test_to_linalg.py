@@ -67,7 +67,7 @@ ELEMENTWISE = sorted(
 )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_ops(name):
     op = OPS[name]
@@ -78,6 +78,7 @@ def test_elementwise_ops(name):
             close(run_op(name, *args), np.asarray(op.evaluate({}, *args)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["add", "mul", "div", "floor_div", "maximum", "lt", "select"])
 def test_elementwise_of_python_numbers(name):
     op = op_named(name)
@@ -92,7 +93,7 @@ def test_rank_zero_and_empty():
     close(run_op("exp", np.zeros((0, 3), "f4")), np.zeros((0, 3), "f4"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("source", REAL, ids=str)
 def test_cast(source):
     x = sample((5,), source)
@@ -118,7 +119,7 @@ def test_scalar_argument_arithmetic_stays_outside_the_loops():
 # --- reductions -------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(22, each=())
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean", "var", "std"])
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_reductions(name, dtype):
@@ -169,6 +170,7 @@ def test_scan(axis):
 # --- moving elements --------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f4", "bool", "u2", "f2"])
 def test_views(dtype):
     x = sample((2, 1, 6), dtype)
@@ -306,6 +308,7 @@ def test_symbolic_views():
     check(lambda b, v: b.slice(v, (0, 0), (2, 1), TensorType(F32, (half, 4))), (half, 4), x[::2])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("value", [5, 8])
 @pytest.mark.parametrize(
     "dim",

@@ -182,13 +182,14 @@ def check(name: str, dtype: type, *arrays: np.ndarray) -> None:
     assert error.max() <= bound(name, dtype), describe(name, arrays, result, error)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_error_bound(name, dtype):
     arrays = binary_samples(dtype) if name in BINARY else [unary_samples(dtype)]
     check(name, dtype, *arrays)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", FLOATS.values(), ids=FLOATS)
 @pytest.mark.parametrize("name", ["sin", "cos", "tan", "log", "log2", "log10", "powf"])
 def test_error_bound_of_the_form_for_other_targets(name, dtype):
@@ -203,7 +204,7 @@ def test_error_bound_of_the_form_for_other_targets(name, dtype):
     assert error.max() <= bound(name, dtype), describe(name, arrays, result, error)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_special_values_are_numpys(name, dtype):
     values = specials(dtype)
@@ -219,6 +220,7 @@ def test_special_values_are_numpys(name, dtype):
     assert (signs | np.isnan(expected)).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("cpu", ["znver4", "skylake"])
 @pytest.mark.parametrize("op", ["exp", "exp2", "expm1", "sinh", "cosh"])
 def test_sums_with_what_overflows_are_numpys(op, cpu):
@@ -244,6 +246,7 @@ def test_functions_that_begin_as_their_argument_do_so_down_to_the_smallest(name,
     np.testing.assert_array_equal(kernel(name, dtype)(x), x)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_loop_is_vectorised(name, dtype):
     compiled = kernel(name, dtype)
@@ -265,7 +268,7 @@ def bits(x: np.ndarray) -> np.ndarray:
     return x.view(f"u{x.itemsize}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_both_forms_of_an_expansion_have_the_same_bits(name, dtype):
     if name in BINARY:
@@ -304,7 +307,7 @@ def underflows(compiled: math_harness.Kernel, *arrays: np.ndarray) -> bool:
     return bool(libm.fetestexcept(FE_UNDERFLOW))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @X86
 @pytest.mark.parametrize(("name", "dtype"), [c for c in CASES if c.values[0] not in BINARY])
 def test_no_operation_underflows_unless_argument_or_result_do(name, dtype):

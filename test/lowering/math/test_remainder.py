@@ -30,6 +30,7 @@ def pairs(dtype, count=4000):
     return np.concatenate([x, times, near, small]), np.concatenate([y, y, y, y])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 @pytest.mark.parametrize("name", ["fmod", "remainder", "floor_div"])
 def test_bits(name, dtype):
@@ -44,6 +45,7 @@ def test_bits(name, dtype):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted(x, y)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 @pytest.mark.parametrize("divisor", [1.0, 6.0, 2 * np.pi, -0.1, 1e-300])
 def test_bits_for_one_divisor(divisor, dtype):

@@ -67,7 +67,7 @@ def symbols(shape, names):
 BATCHES = {"one head": (), "heads": (6,), "batch": (2, 3), "batch of one": (1, 6)}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9, each=())
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, ROWS + 1, 3 * ROWS + 5])
@@ -100,6 +100,7 @@ def test_memory_is_that_of_the_blocks_of_all_chunks():
     assert dynamic.workspace_size(by_name) == 16 * ROWS * 2048 * 4 + rows_of_weights
 
 
+@pytest.mark.sampled(3)
 @needs_pool
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("queries", [(5, 2 * ROWS + 1, 32), (1500, 32)])
@@ -171,6 +172,7 @@ BETWEEN = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", BETWEEN)
 def test_rows_of_what_stands_between(name):
     make, expected, arrays = BETWEEN[name]
@@ -195,6 +197,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_more_than_rows_is_needed(name):
     shape = (6, 300, 32)
@@ -249,6 +252,7 @@ def test_small_scores_and_wide_layers_stay_as_they_are():
     assert not blocks(built(g.returning(g.matmul(g.tanh(g.matmul(x, w)), v))))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("width", "rows"), [(32, 128), (64, 128), (128, 256), (192, 384)])
 def test_blocks_of_wide_heads_have_more_rows(width, rows):
     shape = (4, 700, width)

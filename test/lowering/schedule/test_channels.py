@@ -34,7 +34,7 @@ def runs_over_channels(kernel, count):
     return any(body.count("llvm.load") >= count for body in bodies)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", [U8, I16, F32, F64], ids=str)
 @pytest.mark.parametrize("channels", [2, 3, 4])
 @pytest.mark.parametrize("size", [(1, 1), (1, 7), (5, 3), (16, 16), (33, 70), (3, 300)])
@@ -55,6 +55,7 @@ def test_divisors(divisor):
             np.testing.assert_allclose(found, wanted, rtol=2e-7)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("channels", [2, 3, 4, 5, 16])
 def test_few_channels_are_the_innermost_loop(channels):
     kernel = build(planes((2, 300, 400, channels), U8))

@@ -58,7 +58,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_same_bits_on_any_number_of_threads(name, symbolic):
@@ -72,6 +72,7 @@ def test_same_bits_on_any_number_of_threads(name, symbolic):
     np.testing.assert_allclose(found[0][0], expected(x), rtol=2e-5, atol=2e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -99,6 +100,7 @@ def test_products(left, right, symbolic):
     np.testing.assert_allclose(found[0][0], x @ y, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("turned", ["neither", "left", "right", "both"])
 def test_products_of_few_rows_are_divided_by_columns(turned, symbolic):
@@ -139,7 +141,7 @@ def test_products_read_equal_numbers_from_memory():
     np.testing.assert_allclose(found[0][0][:, 7], x.sum(1) / 2, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("least", [0, 1])
 def test_symbolic_kernels_on_few_elements(name, least):
@@ -246,6 +248,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_sizes_decide_which_loop_is_divided(name):
     """A kernel of symbolic sizes divides another loop where the leading axis is short."""

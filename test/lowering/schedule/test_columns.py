@@ -56,7 +56,7 @@ def tile(program):
     return int(steps[0]) if steps else None
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("columns", [2, 5, 64, 100, 1100])
 @pytest.mark.parametrize("dtype", [F32, F64, I32])
 def test_rows_are_added_in_order(columns, dtype):
@@ -67,6 +67,7 @@ def test_rows_are_added_in_order(columns, dtype):
         same_bits(sums("s0", "s1", dtype=dtype), x, kernel=anywhere)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [0, 1, 4, 6, 11])
 def test_several_accumulators(rows):
     anywhere = built(extrema("s0", "s1"))
@@ -89,7 +90,7 @@ def of_unit_length(g, x):
     return g.div(x, g.sqrt(g.sum(g.mul(x, x), axes=(1,), keepdims=True)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, each=())
 @pytest.mark.parametrize("columns", [2, 3, 7])
 @pytest.mark.parametrize("of", [lambda g, x: x, of_unit_length], ids=["numbers", "computed"])
 def test_many_rows_of_few_columns(columns, of):
@@ -147,7 +148,7 @@ def test_extrema_and_sums_of_few_columns():
             np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rows", [2048, 2051])
 @pytest.mark.parametrize("columns", [1000, 2048, 17000])
 def test_sizes_known_or_not_give_the_same_bits(rows, columns):

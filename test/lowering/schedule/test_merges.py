@@ -27,6 +27,7 @@ def doubled(*sizes, strides="contiguous"):
     return g.returning(g.add(g.abs(x), y), g.maximum(x, y))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "shape,loops",
     [
@@ -156,6 +157,7 @@ def test_few_elements_that_are_narrowed_stay_within_their_array(count, narrow):
             np.testing.assert_array_equal(found, given.astype(narrow.numpy))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", range(8, 17))
 def test_few_comparisons_stay_within_their_array(count):
     g = Graph(tensor(count, dtype=F64), tensor(3, count, dtype=F64))

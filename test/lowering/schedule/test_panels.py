@@ -110,19 +110,22 @@ def test_which_shapes_run_in_panels():
         assert bool(panels(built(convolution(image, weights)))) == (name != "window as large as the image"), name
 
 
-def test_an_empty_batch():
+@pytest.fixture(scope="module")
+def of_any_batch():
     kernel = built(convolution(("n", 3, 20, 30), (7, 3, 3, 3)))
     assert panels(kernel)
+    return kernel
+
+
+def test_an_empty_batch(of_any_batch):
     args = random((0, 3, 20, 30), (7, 3, 3, 3))
-    assert kernel(*args)[0].shape == (0, 7, 20, 30)
+    assert of_any_batch(*args)[0].shape == (0, 7, 20, 30)
 
 
-def test_any_number_of_images():
-    kernel = built(convolution(("n", 3, 20, 30), (7, 3, 3, 3)))
-    assert panels(kernel)
+def test_any_number_of_images(of_any_batch):
     for count in (1, 2, 9):
         args = random((count, 3, 20, 30), (7, 3, 3, 3))
-        check(kernel, args, expected(*args))
+        check(of_any_batch, args, expected(*args))
 
 
 def of_any_sizes():
@@ -140,6 +143,7 @@ def of_any_sizes():
     return g.returning(bias_and_maximum(g, y, b))
 
 
+@pytest.mark.sampled(3)
 @needs_pool
 @pytest.mark.parametrize(
     "image", [(1, 4, 30, 40), (3, 2, 7, 300), (4, 3, 65, 1), (2, 3, 1, 70), (1, 1, 1, 1), (9, 16, 28, 28)]
@@ -213,6 +217,7 @@ AFTER = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", AFTER)
 def test_what_reads_a_result_runs_on_the_block(name):
     make, wanted = AFTER[name]
@@ -240,6 +245,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_more_than_the_block_is_needed(name):
     make, wanted = REFUSED[name]

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from every_case import fewer
 from graphs import Graph, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,6 +52,7 @@ def has_tiles(kernel):
     return PUT_BACK in kernel.stages["loops"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_symbolic_sizes(dtype):
     program = sums("n", "m", dtype=dtype)
@@ -69,7 +71,7 @@ def test_known_sizes(size, dtype):
     assert has_tiles(kernel) == (size[0] >= 32 // bytes_ and size[1] >= 8 * bytes_)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(st.integers(0, 70), st.integers(0, 300), st.sampled_from(range(16)))
 def test_any_sizes(n, m, offset):
     """Products of computed elements that are read along rows, across rows, and broadcast."""

@@ -175,7 +175,7 @@ def has_no_maximum(function, size):
     return function in over and size[over[function]] == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("size", SIZES)
 def test_static(function, size):
@@ -185,7 +185,7 @@ def test_static(function, size):
     check(program, *arguments(program, *size))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_dynamic(function):
     program = function("n", "m")
@@ -196,6 +196,7 @@ def test_dynamic(function):
         check(program, *arguments(program, *size), kernel=kernel)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ONE_NEST)
 def test_one_nest_and_no_full_size_temporary(function):
     kernel = build(function(64, 96))
@@ -203,6 +204,7 @@ def test_one_nest_and_no_full_size_temporary(function):
     assert kernel.artifact.abi.workspace == "0"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("batch", [(1, 3), (3, 1), (1, 1), (3, 2)])
 def test_axes_of_size_1_keep_nothing_apart(batch):
     """A batch of one array is normalised in one nest, as other batches are."""
@@ -215,6 +217,7 @@ def test_axes_of_size_1_keep_nothing_apart(batch):
     assert kernel.artifact.abi.workspace == "0"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sizes", [(64, 96), ("n", "m")])
 @pytest.mark.parametrize("function", [column_softmax, batch_norm, column_sum])
 def test_rows_stay_innermost_where_columns_are_reduced(function, sizes):
@@ -275,6 +278,7 @@ def test_nan_and_infinity_propagate():
     check(program, y)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("divisor", [1.5, 3e38, 1e-39, 0.0, -0.0, np.inf, np.nan, -2.5, 1e-30])
 def test_division_by_a_row_value(divisor):
     """Reciprocals are used only where the quotient comes out the same."""
@@ -293,7 +297,7 @@ def test_division_by_a_row_value(divisor):
 # --- random graphs -------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12, each=())
 @pytest.mark.parametrize("seed", range(60))
 def test_random_graphs(seed):
     rng = np.random.default_rng(1000 + seed)
@@ -306,6 +310,7 @@ def test_random_graphs(seed):
 # --- products ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "left, right",

@@ -44,7 +44,7 @@ def check(kernel, args, x, y):
     np.testing.assert_allclose(kernel(*args)[0], wanted, rtol=0, atol=error)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("depth", [1, 2, 3, 7, 8, 16])
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 11, 16])
@@ -56,6 +56,7 @@ def test_sizes(width, depth, dtype):
         check(kernel, *(lambda a, m: (a, *m))(*arrays(*shapes, dtype)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("right", LAYOUTS)
 @pytest.mark.parametrize("left", LAYOUTS)
 def test_operands_of_any_layout(left, right):

@@ -38,6 +38,7 @@ def test_each_piece_reads_one_array_as_it_is(rows):
     assert not re.search(r"v\w*(cmp|blend|gather)", kernel.stages["asm"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", [(3, 5, 1, 4), (1, 1, 1, 1), (40, 2, 9, 30)])
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_any_number_of_pieces(order, symbolic):

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from every_case import fewer
 from graphs import Graph, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,6 +72,7 @@ def loops(kernel):
     return kernel.stages["loops"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_symbolic_sizes(dtype):
     program = added("n", "m", dtype)
@@ -89,7 +91,7 @@ def test_numbers_for_sizes(n, m, dtype):
     assert (TILE in loops(kernel)) == large_enough
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(st.integers(0, 150), st.integers(0, 150), st.sampled_from(range(16)))
 def test_any_sizes(n, m, offset):
     program = _several()

@@ -125,6 +125,7 @@ INNER = pf.jit(lambda x: x[10] + 0)
 ONE, TWO = (R(5.0),), (R(20.0),)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "fn, small, large",
     [
@@ -178,6 +179,7 @@ def _assigned(x, place, number):
     return y
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [1, -1, 300])
 @pytest.mark.parametrize(
     "fn",
@@ -204,6 +206,7 @@ def test_numbers_that_a_dtype_cannot_hold_are_caught(fn, number):
     assert f.state().counters["traces"] <= 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "fn",
     [

@@ -52,6 +52,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_native_and_do_what_they_do_in_numpy(name):
     function, arguments = PROGRAMS[name]

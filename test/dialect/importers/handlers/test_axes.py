@@ -77,6 +77,7 @@ FUNCTIONS = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_numpy_takes_for_an_axis(name):
     fn = FUNCTIONS[name]
@@ -105,6 +106,7 @@ def test_what_divides_by_a_count_needs_its_axis(name, profiling):
         pf.set_profiling_mode(before)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "max", "min", "count_nonzero"])
 @pytest.mark.parametrize("profiling", [True, False])
 def test_numbers_have_an_axis_0_but_no_axes(name, profiling):

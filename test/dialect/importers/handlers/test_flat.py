@@ -95,6 +95,7 @@ def outcome(f, x):
     return found, x.copy()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [*NATIVE, *IN_PYTHON, outside], ids=lambda f: f.__name__)
 def test_elements_are_numpys(f):
     jitted = pf.jit(f, unsupported="python")

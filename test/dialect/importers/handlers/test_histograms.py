@@ -27,7 +27,7 @@ def same(found, wanted):
         np.testing.assert_array_equal(f, w)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "u1", "i8"])
 @pytest.mark.parametrize(("bins", "ends"), [(10, (0, 10)), (256, [0, 256]), (7, (-3.3, 0.7))])
 def test_counts(dtype, bins, ends):

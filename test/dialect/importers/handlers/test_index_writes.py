@@ -73,6 +73,7 @@ CALLS = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("fn", "args"), CALLS)
 def test_writes_are_one_kernel(fn, args):
     f = pf.jit(fn, background=False)
@@ -92,6 +93,7 @@ def test_sizes_that_change():
         same(g(x, ROWS, COLUMNS), assigned(x, ROWS, COLUMNS))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f4", "i8", "i4", "u1", "c16", "?"])
 def test_dtypes(dtype):
     def fn(v, i):

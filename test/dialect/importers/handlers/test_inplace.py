@@ -123,7 +123,7 @@ def no_axes(x):
     return y, z
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "fn",
     [
@@ -507,6 +507,7 @@ def _of_no_axes(way):
     return f
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "way",
     [
@@ -617,6 +618,7 @@ def test_floats_that_fit_no_integer_raise_in_kernels_too(dtype):
     assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("given", "dtype", "voided"),
     [
@@ -711,6 +713,7 @@ def test_constants_take_computed_numbers_that_may_not_fit(number):
     np.testing.assert_array_equal(pf.jit(asked, background=False)(300.5), [300, 300])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i8"])
 @pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
 def test_numbers_of_arrays_are_cast_where_a_mask_holds(dtype, shape):

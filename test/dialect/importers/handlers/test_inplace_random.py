@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import profuse as pf
+from every_case import fewer
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from profuse.dialect.analysis.alias import Aliases
@@ -144,7 +145,7 @@ def same(found: Any, wanted: Any) -> None:
 
 
 @given(steps=STEPS, turned=st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fewer(60), deadline=None, suppress_health_check=list(HealthCheck))
 @example(steps=[("slice", 0, slice(None, None, -1), slice(1, None, 2)), ("add", 2, 2)], turned=True)
 def test_random_writes(steps: list[tuple], turned: bool) -> None:
     """R3.8: every array, views included, is what NumPy makes of it, on tier 0 and as pure ops."""
@@ -171,7 +172,7 @@ def test_random_writes(steps: list[tuple], turned: bool) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fewer(8, 2), deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_writes_compiled(steps: list[tuple]) -> None:
     """R3.8: the optimised plan gives what NumPy gives."""
     run = program(steps)

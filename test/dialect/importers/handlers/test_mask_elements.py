@@ -111,6 +111,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_elements_are_those_of_numpy_at_each_tier(name):
     fn = CASES[name]
@@ -165,6 +166,7 @@ def test_elements_of_a_mask_outside_of_a_branch_are_refused():
     assert pf.jit(fn, unsupported="python")(X) == 1.5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("other", [np.arange(3.0), np.ones((1, 3)), np.arange(3), 2.0])
 @pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 1)])
 def test_operators_in_place_keep_the_shape_or_raise(shape, other):

@@ -100,7 +100,7 @@ def functions(x, z):
 PROGRAMS = (every_other, of_two_arrays, of_itself, parts, in_steps, reductions, where, functions)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("fn", PROGRAMS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
@@ -117,6 +117,7 @@ def test_masked_programs_are_one_kernel(fn, dtype):
     assert counters["fallback_calls"] == counters["refusals"] == 0
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("fn", PROGRAMS)
 def test_sizes_that_change(fn):
     f = pf.jit(fn, background=False)

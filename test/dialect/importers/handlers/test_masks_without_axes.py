@@ -59,7 +59,7 @@ def outcome(function, x, k):
     return [(type(v), np.shape(v), np.asarray(v).dtype, np.asarray(v).tolist()) for v in (w, r)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10, each=())
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("mask", MASKS)

@@ -111,7 +111,7 @@ FOUND = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(11, each=())
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_numbers_where_arrays_are_meant(name):

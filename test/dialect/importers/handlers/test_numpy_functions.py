@@ -8,6 +8,7 @@ import numpy as np
 import profuse as pf
 import profuse.dialect.importers.numpy.capture.user_functions as api
 import pytest
+from every_case import fewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import BoundsError, DTypeError, ShapeError, TraceError
@@ -142,6 +143,7 @@ def test_functions_that_ask_for_empty_axes(name):
     check(GUARDED[name], X, again=[(Y,)], exact=False, guards=2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name):
     check(FUNCTIONS[name], X, again=[(Y,)], exact=False)
@@ -220,7 +222,7 @@ def test_index_arrays_go_where_numpy_puts_them(key):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150), deadline=None)
 def test_any_key(data):
     """Of slices, numbers, newaxes and index arrays, with an ellipsis anywhere."""
     bound = st.none() | st.integers(-4, 4)
@@ -412,6 +414,7 @@ def test_triangles_by_any_number(k):
         assert (pf.jit(lambda x, k, f=f: f(x, k), background=False)(x, k) == f(x, k)).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [2.5, 0.5, -1.5, 40.0, np.inf, -np.inf, np.nan, 1e30])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_triangles_of_any_float(number, place):

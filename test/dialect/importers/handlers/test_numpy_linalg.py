@@ -18,6 +18,7 @@ NORMS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("name", NORMS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -148,6 +149,7 @@ def test_einsum_of_ones_in_a_try_block():
     np.testing.assert_array_equal(pf.jit(f)(x), f(x))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(3, 2, 1), (1, 2, 1), (2, 3, 4), (2, 2, 2)])
 @pytest.mark.parametrize(
     "product",

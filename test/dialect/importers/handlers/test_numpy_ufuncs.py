@@ -67,6 +67,7 @@ OPERATORS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
 @pytest.mark.parametrize("other", [2, 2.5, np.float32(1.5), np.int8(2), [1, 2, 3]], ids=str)
 def test_operators_with_numbers_and_sequences_on_either_side(op, other):

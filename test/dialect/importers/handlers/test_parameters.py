@@ -169,13 +169,14 @@ TABLES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13, each=())
 @pytest.mark.parametrize("name", TABLES)
 def test_calls_do_what_numpy_does(name):
     found = [d for d in map(_check, table.calls(TABLES[name])) if d]
     assert not found, "\n".join(found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(TABLES)[::12])
 def test_calls_of_compiled_functions(name):
     texts = table.calls(TABLES[name])

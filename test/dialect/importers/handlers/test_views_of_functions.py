@@ -70,7 +70,7 @@ def outcome(function, a):
         return next(c for c in type(error).__mro__ if c.__module__ in ("builtins", "numpy"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize("writes", [writes_to_the_result, writes_to_the_operand])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_writes_are_seen_where_numpy_has_a_view(name, writes):

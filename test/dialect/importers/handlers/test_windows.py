@@ -103,6 +103,7 @@ def compare(function, arguments, unsupported="raise"):
     return f.state()
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NATIVE)
 def test_native_programs(name):
     state = compare(*NATIVE[name])
@@ -110,6 +111,7 @@ def test_native_programs(name):
     assert not [r for r in state.reasons if r.startswith(("refused", "dissolved", "in Python"))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ON_HOST)
 def test_programs_with_host_calls(name):
     state = compare(*ON_HOST[name])

@@ -50,6 +50,7 @@ def test_a11_long_arrays_are_one_sequence():
     np.testing.assert_array_equal([philox(i, 9, 5) >> 8 >= 1 << 22 for i in places], long[places])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.999])
 def test_a11_native_code_drops_what_python_drops(p):
     fn = pf.jit(lambda x: nn.dropout(x, p), background=False)
@@ -110,6 +111,7 @@ def taped(fn):
     return np.asarray(leaf.grad)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "wrap", [lambda f: f, pf.checkpoint, lambda f: pf.jit(f, background=False)], ids=("plain", "checkpoint", "jit")
 )

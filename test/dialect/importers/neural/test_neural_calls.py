@@ -50,7 +50,7 @@ def test_every_function_has_a_case():
     assert {layer.name for layer in LAYERS + MORE} | {"one_hot"} == set(pf.nn.__all__)  # that has no floats
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layer", LAYERS + MORE, ids=str)
 def test_native_code_computes_what_python_does(layer):
     plain = seeded(layer, *layer.args)
@@ -63,6 +63,7 @@ def test_native_code_computes_what_python_does(layer):
     assert counters["kernel_launches"] >= 4 * layer.kernels
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layer", some_of(0), ids=str)
 def test_gradients_are_those_of_differences(layer):
     loss, wrt = loss_of(layer), layer.floats
@@ -74,6 +75,7 @@ def test_gradients_are_those_of_differences(layer):
     assert grad.state().counters["kernels_compiled"] == layer.gradient_kernels, grad.explain()
 
 
+@pytest.mark.sampled(6, each=())
 @pytest.mark.parametrize("layer", [layer for layer in some_of(1) if layer.second], ids=str)
 def test_second_derivatives_are_those_of_differences(layer):
     k = layer.floats[0]
@@ -89,6 +91,7 @@ def test_second_derivatives_are_those_of_differences(layer):
     np.testing.assert_allclose(seeded(product, *layer.args), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layer", some_of(2), ids=str)
 def test_forward_mode_agrees_with_reverse_mode(layer):
     loss, wrt = loss_of(layer), layer.floats
@@ -108,6 +111,7 @@ def test_forward_mode_agrees_with_reverse_mode(layer):
     np.testing.assert_allclose(derivative, expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layer", some_of(3), ids=str)
 def test_the_tape_and_captured_runs_have_the_same_gradients(layer):
     loss, wrt = loss_of(layer), layer.floats
@@ -131,7 +135,7 @@ def test_the_tape_and_captured_runs_have_the_same_gradients(layer):
             np.testing.assert_allclose(own, other, **NEAR)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12, each=("dtype",))
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("layer", some_of(4), ids=str)
 def test_narrow_dtypes_stay_and_are_computed_in_f32(layer, dtype):

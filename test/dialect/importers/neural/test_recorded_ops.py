@@ -30,7 +30,7 @@ def seeded(fn, *args):
     return fn(*args)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layer", RECORDED, ids=str)
 def test_graphs_hold_the_op(layer):
     is_uneven = layer.name == "conv2d" and layer.options.get("padding") == "same" and layer.args[1].shape[3] == 2
@@ -79,6 +79,7 @@ def whole(*shape):
     return np.asarray(np.random.default_rng(8).integers(-15, 16, shape))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("on", [False, True], ids=["composition", "op"])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", PRODUCTS)

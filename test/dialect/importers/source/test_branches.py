@@ -31,6 +31,7 @@ def check(jitted, function, make):
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ARGUMENTS, ids=lambda f: f.__name__)
 def test_each_call_does_what_numpy_does(function):
     with pf.knobs.override(unsupported="python"):

@@ -39,6 +39,7 @@ def outcome(fn, args):
         return repr(error)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("branches", [False, True])
 @pytest.mark.parametrize("name", STYLES)
 def test_converted_functions_do_what_python_does(name, branches):

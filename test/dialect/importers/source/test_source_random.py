@@ -4,7 +4,7 @@ import pytest
 import source_programs
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_programs(first):
     found = [source_programs.compare(seed) for seed in range(first, first + 10)]

@@ -30,6 +30,7 @@ def matched(x, flag):
     return x * 7
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [flagged, not_false, named, matched], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("raises", ["raise", "python"])
 def test_arguments(f, raises):

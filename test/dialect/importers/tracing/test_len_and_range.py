@@ -67,6 +67,7 @@ def compared(x):
     return isinstance(len(x), int), len(x) == 4, min(len(x), 5), len(x) > 5 or len(x) < 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("fn", "traces"),
     [
@@ -132,7 +133,7 @@ def counted(k):
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, each=())
 @pytest.mark.parametrize("options", [{}, {"strategy": []}], ids=["compiled", "evaluated"])
 @pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
 def test_bounds_count_from_the_end_as_in_numpy(k, options):

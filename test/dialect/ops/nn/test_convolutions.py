@@ -47,7 +47,7 @@ def reference(x, weight, attrs):
     return conv2d_reference(attrs, x, weight)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_values(seed):
     x, weight, bias, attrs = random_case(seed)
@@ -103,7 +103,7 @@ def gradients(x, weight, bias, g, attrs):
     return pf.grad(loss, wrt=(0, 1, 2))(x, weight, bias)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(16))
 def test_gradients(seed):
     """A convolution is linear in its image and in its weight: the sum of products tells the gradient."""

@@ -72,6 +72,7 @@ ONE_KERNEL = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ONE_KERNEL)
 def test_one_kernel(name):
     fn, *args = ONE_KERNEL[name]

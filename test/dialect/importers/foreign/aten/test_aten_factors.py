@@ -44,6 +44,7 @@ def results(op, *operands, **named):
     return plain
 
 
+@pytest.mark.sampled(8, each=("dtype",))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (3, 5), (1, 1)])
 def test_rows_are_exchanged_as_lapack_does(shape, dtype):
@@ -134,6 +135,7 @@ def chance(logs, target, blank):
     return total
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("blank", [0, 2])
 def test_the_loss_of_sequences_is_the_sum_over_all_paths(blank):
     raw = RNG.standard_normal((4, 3, 3))

@@ -34,6 +34,7 @@ def best_boxes(boxes: np.ndarray, scores: np.ndarray, most: int, share: float, l
     return rows
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("most", [2, 20])
 def test_boxes_that_overlap_none_before(most):
     corners = RNG.uniform(0, 5, (2, 12, 2))

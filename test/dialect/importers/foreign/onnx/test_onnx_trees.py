@@ -77,6 +77,7 @@ class RandomTrees:
         return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("modes", [("BRANCH_LEQ",), tuple(_COMPARE)], ids=["one", "all"])
 @pytest.mark.parametrize(
     "leaves",
@@ -96,6 +97,7 @@ def test_rows_reach_the_leaves_that_steps_reach(leaves, modes):
     assert f.state().tier == "optimized" and f.state().counters["traces"] == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("how", "function"), [("MIN", np.min), ("MAX", np.max), ("AVERAGE", np.mean)])
 def test_small_and_large_trees_are_combined(how, function):
     trees = RandomTrees(3, (4, 70, 12), ("BRANCH_LT",), targets=1)

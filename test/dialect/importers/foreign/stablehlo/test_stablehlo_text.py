@@ -296,6 +296,7 @@ def test_a_function_that_calls_itself_is_an_error():
         read_stablehlo(text, "main", "model.mlir")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_bits_are_counted(tmp_path, bits):
     kind, dtype = f"tensor<6xi{bits}>", np.dtype(f"i{bits // 8}")
