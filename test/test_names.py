@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,11 +17,20 @@ OF_PYTHON = {"__init__.py", "__main__.py"}
 
 
 LEFT = {"found": 0, "made": 0, "given": 1, "known": 1}  # locals that are no nouns, and how often they may be there
+ASKED = re.compile(rf"\b(?:{'|'.join(LEFT)}|__all__)\b")
 
 
 def files() -> Iterator[Path]:
     for package in PACKAGES:
         yield from (ROOT / package).rglob("*.py")
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below one that are not inside of an expression."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from statements(child)
 
 
 @dataclass
@@ -32,17 +42,17 @@ class Names:
     listing: list[str] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
-        tree, where = ast.parse(path.read_text("utf-8")), path.relative_to(ROOT)
-        own = set()
-        for statement in tree.body:
-            if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-                own.add(statement.name)
-            for node in ast.walk(statement):
-                if isinstance(node, ast.ClassDef):
-                    self.classes[node.name].append(f"{where}:{node.lineno}")
-                elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    own.add(node.id)
-                    self.locals[node.id] += node.id in LEFT
+        text, where = path.read_text("utf-8"), path.relative_to(ROOT)
+        tree = ast.parse(text)
+        for node in statements(tree):
+            if isinstance(node, ast.ClassDef):
+                self.classes[node.name].append(f"{where}:{node.lineno}")
+        if not ASKED.search(text):  # most files, and expressions take most of the time
+            return
+        own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        own.update(stored)
+        self.locals.update(name for name in stored if name in LEFT)
         for node in tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 listed = {ast.literal_eval(name) for name in getattr(node.value, "elts", [])}
