@@ -118,9 +118,15 @@ memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is instal
 racecheck: $(STAMP) ## kernels and their threads under ThreadSanitizer, where GCC has it
 	$(BIN)/python test/lowering/racecheck.py
 
+# Each process of pytest would rewrite the asserts of all files of tests of a new checkout.
+REWRITTEN := $(VENV)/.rewritten
+$(REWRITTEN): $(STAMP)
+	$(BIN)/python -m pytest --collect-only -q > $(VENV)/collected.txt || (tail -n 40 $(VENV)/collected.txt; false)
+	touch $(REWRITTEN)
+
 # What takes one core each is made side by side; pytest has both.
 test: $(STAMP) ## all checks and tests
-	$(MAKE) -j2 --output-sync=target check requirements lit docs
+	$(MAKE) -j2 --output-sync=target check requirements lit docs $(REWRITTEN)
 	$(MAKE) pytest
 
 # Every case, compiled as users compile: what docs/testing.md calls every case, and no memo of compiles.

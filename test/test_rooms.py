@@ -54,7 +54,7 @@ def _run_time_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             for statement in child.orelse:
                 yield from _run_time_imports(ast.Module([statement], []))
-        else:
+        elif not isinstance(child, ast.expr):  # no statement is inside of one
             yield from _run_time_imports(child)
 
 

@@ -82,7 +82,8 @@ class RunRecord:
             type_ = type_of(value)
             assert isinstance(type_, TensorType)
             old = self.types.get(site)
-            self.types[site] = type_ if old is None else merge_types(old, type_)
+            if old != type_:  # else it is a later round of a loop, of which there may be thousands
+                self.types[site] = type_ if old is None else merge_types(old, type_)
 
     def observe_value(self, site: int, value: Any) -> None:
         """A hit of ``profile_value``."""

@@ -91,6 +91,7 @@ FUNCTIONS |= {f"power {k}": (lambda z, k=k: z**k, 0) for k in (2, 3, 5, 16)} | {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_special_values_of_functions(dtype, dynamic):

@@ -28,6 +28,7 @@ def compiled(name, fuser):
     return f
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_kernels_for_all_sizes_move_no_more_bytes(name):
     (general,), (device,) = (compiled(name, fuser)._executors() for fuser in FUSERS)

@@ -79,7 +79,7 @@ def check(fn, strategy, limit, calls=4):
     return f
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("fn", [chain, fan, reductions, windows])
 def test_r1_48_graphs_beyond_the_bound_fuse(fn, strategy):

@@ -95,6 +95,7 @@ def writes(x):
     return x
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [wide, sums, views, size_arithmetic, writes])
 def test_large_graphs_compile(f):
     j = run(f, X)

@@ -172,7 +172,7 @@ def in_rounds(reduction, first, values):
     return reduced
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "dtype", "first"),
     pairs(

@@ -19,6 +19,7 @@ def factors(dtype, rows, inner, columns):
     return [rng.integers(-3, 4, s).astype(dtype) for s in sizes]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "u1", "?"])
 @pytest.mark.parametrize(("inner", "library_calls"), [(4, 1), (64, 4)])
 def test_products_are_batched_where_that_pays(dtype, inner, library_calls):

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import profuse as pf
+from every_case import EVERY_CASE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -129,7 +130,7 @@ def inputs_for(sizes, seed):
 
 
 @settings(
-    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25")),
+    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25" if EVERY_CASE else "12")),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

@@ -65,6 +65,7 @@ def test_random_size_expressions_as_numbers_and_as_sizes(strategy):
     assert counters["kernel_launches"] >= 8
 
 
+@pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize(
     "plain",

@@ -10,13 +10,14 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import EVERY_CASE
 from internals import executors, last_executor, name_of, spy_on_writes
 from profuse.executor.plans import threads
 from profuse.executor.settings.events import Counters
 from profuse.executor.tiers.slow_calls import WorkLog
 from profuse.lowering.cpu import kernel_threads
 
-THREADS, CALLS = 8, 2_000
+THREADS, CALLS = 8, 2_000 if EVERY_CASE else 500
 SHAPES = [(3, 4), (5, 4), (7, 2), (2, 9), (6, 6), (1, 8)]
 DEADLINE = 60.0  # seconds; far above what a run takes, so that only a deadlock reaches it
 
@@ -137,11 +138,11 @@ def test_one_compile_under_stress():
     """R1.7: forced misses send all threads down one chain, each level of it compiled once."""
     with pf.knobs.override(stress="guards:k=3,seed=5"):
         f = pf.jit(rows, strategy=[("static", 1), ("dynamic", 2)])
-        race([caller(f, seed, 500) for seed in range(THREADS)])
+        race([caller(f, seed, 300) for seed in range(THREADS)])
     state = f.state()
     assert state.counters["compiles"] == len(state.specializations) == 3
-    assert state.counters["forced_misses"] > 500
-    check_balance(f, THREADS * 500)
+    assert state.counters["forced_misses"] > 200
+    check_balance(f, THREADS * 300)
 
 
 def test_flush_and_strategy_changes_while_calling():
@@ -152,7 +153,7 @@ def test_flush_and_strategy_changes_while_calling():
     done = threading.Event()
 
     def disturb():
-        for k in range(60):
+        for k in range(60 if EVERY_CASE else 24):
             f.flush() if k % 2 else pf.set_fusion_strategy(strategies[k // 2 % 4])
             time.sleep(0.02)
         done.set()
@@ -193,7 +194,7 @@ def test_settings_flip_while_calling():
     done = threading.Event()
 
     def flip():
-        for k in range(200):
+        for k in range(200 if EVERY_CASE else 80):
             pf.set_optimize(k % 2 == 1)
             time.sleep(0.001)
         done.set()

@@ -56,7 +56,7 @@ def same(ours, theirs, tolerance, where=""):
         assert ours == theirs, where
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_do_what_they_do_without_jit(name):
     program, made = PROGRAMS[name], []

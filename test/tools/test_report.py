@@ -239,3 +239,10 @@ def test_what_compiles_in_the_background_belongs_to_the_run(tmp_path):
     assert "f64[3] contiguous" in page.texts["code"]
     assert "\tretq" in page.text("pre")
     assert any(t.startswith("compiles, profuse-compile") for t in page.texts["div"])
+
+
+def test_compiles_that_do_not_end_are_said_to_be_missing(tmp_path):
+    (tmp_path / "script.py").write_text(BACKGROUND + "type(f).wait = lambda self, timeout=None: False\n", "utf-8")
+    start(tmp_path, "-m", "profuse.tools.report.cli", "script.py")
+    page = Page((tmp_path / "report.html").read_text("utf-8"))
+    assert "Compiles that had not ended 10 minutes later are not shown." in page.text("p")

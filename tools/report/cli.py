@@ -33,7 +33,7 @@ from .model import Run
 from .page import render
 from .recorded import from_log
 
-_PATIENCE = 60.0  # seconds
+_PATIENCE = 600.0  # seconds; a busy machine may take a minute to start a worker, and another one to compile
 _USAGE = "usage: profuse-report [-h] [-o FILE] [--title TITLE] SCRIPT [ARGUMENT ...]"
 _OPTIONS = {"-o": "output", "--output": "output", "--title": "title"}
 
@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with trace() as timeline:
         status, ended = _run_script(script)
         _join_threads()
-        _wait_for_compiles()
+        missing = _wait_for_compiles()
     title = options.get("title") or Path(script[0]).name
     try:
-        _write(collect(title, shlex.join(script), timeline, ended), output)
+        _write(collect(title, shlex.join(script), timeline, " ".join(filter(None, (ended, missing)))), output)
         return status
     except ProfuseError as error:
         print(f"profuse-report: error: {error}", file=sys.stderr)
@@ -158,11 +158,11 @@ def _join_threads() -> None:
             thread.join()
 
 
-def _wait_for_compiles() -> None:
-    """Wait for background compiles, which belong to the run."""
+def _wait_for_compiles() -> str:
+    """Wait for background compiles, which belong to the run; what the page lacks if they do not end, else ""."""
     deadline = time.monotonic() + _PATIENCE
-    for function in live_functions.functions():
-        function.wait(max(deadline - time.monotonic(), 0.0))
+    ended = [function.wait(max(deadline - time.monotonic(), 0.0)) for function in live_functions.functions()]
+    return "" if all(ended) else f"Compiles that had not ended {_PATIENCE / 60:.0f} minutes later are not shown."
 
 
 if __name__ == "__main__":

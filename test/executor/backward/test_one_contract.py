@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import numpy as np
 import profuse as pf
@@ -10,7 +11,9 @@ import pytest
 from captured_programs import INTERPRETED
 from every_case import EVERY_CASE
 from hook_scenarios import SCENARIOS, leaf
+from profuse.dialect.analysis.sections import sections
 from profuse.dialect.errors import GradientError
+from profuse.executor.backward import compile as compiling
 
 STEPS = 8
 WAYS = ("interpreted", "at once", "background", "dynamic")
@@ -206,14 +209,15 @@ def test_a_compiler_that_runs_backwards_has_its_run_eager():
 
 def test_writes_are_seen_in_each_section_of_a_long_run(monkeypatch):
     """Hooks are numbered within their section, and what they write to is needed in another."""
+    monkeypatch.setattr(compiling, "sections", functools.partial(sections, least=24))
     b = leaf(3)
 
     def step(at, scope):
         y = leaf(3)
         z = y * b  # which is needed last
-        for k in range(1200):
+        for k in range(240):
             z = np.tanh(z) if k % 2 else z * 1.5
-            if k % 200 == 100:
+            if k % 40 == 20:
                 z.register_hook(lambda g, k=k: write(k == at))
         with scope():
             z.sum().backward()
@@ -224,7 +228,7 @@ def test_writes_are_seen_in_each_section_of_a_long_run(monkeypatch):
                 b[0] = 1.0
 
     with pf.knobs.override(background=False):
-        for at in (None, None, None, None, 1100, 100):
+        for at in (None, None, None, None, 220, 20):
             for scope in (contextlib.nullcontext, pf.compiled_autograd):
                 if at is None:
                     step(at, scope)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import EVERY_CASE
 
 FILE = Path(pf.__file__).parent / "examples" / "chars.py"
 
@@ -20,7 +21,9 @@ def chars():
     spec = importlib.util.spec_from_file_location("chars_example", FILE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.BATCH = 2
+    module.BATCH, module.LENGTH, module.WIDTH = 2, 16, 32
+    module.LATER = module.LATER[:16, :16].copy()
+    module.LAYERS = 2 if EVERY_CASE else 1
     return module
 
 

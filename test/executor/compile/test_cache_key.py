@@ -184,11 +184,12 @@ READS = {"lowering/gpu/ptxas.py": "finds the assembler: one major version, and n
 
 def test_the_compiler_reads_no_settings():
     root = Path(pf.__file__).parent
+    reads = re.compile(r"\b(environ|getenv|knobs\.\w+)\b")
+    texts = {path: path.read_text() for part in ("dialect", "lowering") for path in (root / part).rglob("*.py")}
     found = {
         str(path.relative_to(root))
-        for part in ("dialect", "lowering")
-        for path in (root / part).rglob("*.py")
-        if re.search(r"\b(environ|getenv|knobs\.\w+)\b", code_of(path.read_text()))
+        for path, text in texts.items()
+        if re.search("environ|getenv|knobs", text) and reads.search(code_of(text))
     }
     assert found == READS.keys()
     names = {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cached_graphs import Asked, leftovers, never, numbered, output_of, request, start
+from every_case import EVERY_CASE
 from profuse.executor.compile.cache.codec import check_entry
 from profuse.executor.compile.cache.profiles import is_profile
 from profuse.executor.compile.cache.store import Store
@@ -50,12 +51,12 @@ def test_files_may_not_grow(tmp_path):
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
 
 
-def test_four_processes_share_a_cache_that_is_being_vandalised(tmp_path):
+def test_processes_share_a_cache_that_is_being_vandalised(tmp_path):
     """Truncated, flipped and deleted while they run, and too small for all of it: every result is
     right, and what is left is whole."""
-    small = {"PROFUSE_CACHE_BYTES": "40000"}
-    program = PROGRAM.format(before="", count=8)
-    running = [start(program, tmp_path, environment=small) for _ in range(4)]
+    small = {"PROFUSE_CACHE_BYTES": "20000"}
+    program = PROGRAM.format(before="", count=4)
+    running = [start(program, tmp_path, environment=small) for _ in range(4 if EVERY_CASE else 2)]
     store, rng, damaged = Store(tmp_path), random.Random(7), 0
     while any(process.poll() is None for process in running):
         for file in store.files():
@@ -64,15 +65,15 @@ def test_four_processes_share_a_cache_that_is_being_vandalised(tmp_path):
     for process in running:
         wrong, hits, misses, launches, kinds = json.loads(output_of(process))
         assert wrong == 0
-        assert hits + misses == 8
-        assert 16 <= launches <= 24, "two calls of each graph, or three where a profile was stored"
+        assert hits + misses == 4
+        assert 8 <= launches <= 12, "two calls of each graph, or three where a profile was stored"
         assert "disk-off" not in kinds
     assert damaged > 0
     assert leftovers(store) == []
-    assert sum(file.size for file in store.files()) <= 40000
+    assert sum(file.size for file in store.files()) <= 20000
     output_of(start(program, tmp_path))  # repairs what is still damaged
     wrong, hits, misses, _, kinds = json.loads(output_of(start(program, tmp_path)))
-    assert (wrong, hits, misses, kinds) == (0, 8, 0, {"disk-hit": 16}), "profiles, too"
+    assert (wrong, hits, misses, kinds) == (0, 4, 0, {"disk-hit": 8}), "profiles, too"
 
 
 def _vandalise(path: Path, rng: random.Random) -> bool:
@@ -95,7 +96,7 @@ def _vandalise(path: Path, rng: random.Random) -> bool:
 def test_processes_that_compile_the_same_publish_one_entry_each(tmp_path):
     """No lock is held while they compile: all may, and whoever is last stays."""
     program = PROGRAM.format(before="", count=2)
-    running = [start(program, tmp_path) for _ in range(4)]
+    running = [start(program, tmp_path) for _ in range(4 if EVERY_CASE else 2)]
     for process in running:
         wrong, hits, misses, launches, _ = json.loads(output_of(process))
         assert (wrong, hits + misses) == (0, 2)

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 from cached_graphs import caching_in, output_of, start
+from every_case import EVERY_CASE
 from profuse.executor.compile.cache.codec import check_entry
 from profuse.executor.compile.cache.profiles import is_profile
 
-COMPILES = int(os.environ.get("PROFUSE_STORM_COMPILES", "16"))  # over all processes
-PROCESSES = 4
+COMPILES = int(os.environ.get("PROFUSE_STORM_COMPILES", "16" if EVERY_CASE else "6"))  # over all processes
+PROCESSES = 4 if EVERY_CASE else 2
 
 # Two processes each share graphs, from both ends, so that the second half of them can be hits.
 PROGRAM = """

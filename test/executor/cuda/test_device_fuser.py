@@ -98,7 +98,7 @@ MISSES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("cause", MISSES)
 def test_r3_42_misses_by_cause(where, cause):

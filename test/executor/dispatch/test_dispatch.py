@@ -65,6 +65,7 @@ ODD = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ODD)
 def test_odd_arguments(name):
     calls = [(X, Y)] * 4 + [(ODD[name], Y)] * 4 + [(X, ODD[name])] * 2 + [(X, Y)] * 3
@@ -109,6 +110,7 @@ SEQUENCES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_sequences(name):
     fn, calls = SEQUENCES[name]
@@ -304,10 +306,25 @@ def test_keyboard_interrupt_is_delivered():
     assert done.stdout.split() == ["interrupted"] * 2, done.stderr
 
 
+UNDER_CHECKS = (
+    "test_odd_arguments[list]",
+    "test_odd_arguments[subclass]",
+    "test_sequences[nested]",
+    "leak",  # nothing is leaked, by errors neither
+    "test_items_live_until_the_call_ends",
+    "test_nested_results",
+    "test_new_plans_while_threads_call",
+    "test_products_are_started_by_python",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif("PROFUSE_INNER_TESTS" in os.environ, reason="is what runs inside")
 def test_under_a_checking_interpreter():
-    """All of this again, among threads too, with CPython's own checks of memory and use."""
+    """Calls in emitted code again, among threads too, with CPython's own checks of memory and use.
+
+    By default a few of each kind: of odd arguments, of containers, of what may leak, of threads and of devices.
+    """
     environment = os.environ | {"PROFUSE_INNER_TESTS": "1"}
     parts = (
         "test_dispatch.py",
@@ -317,8 +334,7 @@ def test_under_a_checking_interpreter():
         "../cuda/test_device_dispatch.py",
     )
     files = [str(Path(__file__).parent / name) for name in parts]
-    # Long kernels take their time between the calls, of which others make as many.
-    chosen = () if EVERY_CASE else ("-k", "not long")
+    chosen = () if EVERY_CASE else ("-k", " or ".join(UNDER_CHECKS))
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen, *files],
         env=environment,

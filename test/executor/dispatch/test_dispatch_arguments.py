@@ -2,7 +2,6 @@
 
 import enum
 import gc
-import os
 import sys
 from collections import OrderedDict, namedtuple
 from queue import SimpleQueue
@@ -11,6 +10,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import X, Y, hits, is_native, outcome
+from every_case import EVERY_CASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import entry_of, taken_for_pure
@@ -287,19 +287,19 @@ def test_nothing_is_leaked():
 
 def test_many_items(monkeypatch):
     """One test after the other, however many: no recursion, and every way out in one place."""
-    many = {f"p{k}": X + k for k in range(60)}
+    many = {f"p{k}": X + k for k in range(30)}
     f = warm(lambda table: {k: v * 2 - 1 for k, v in table.items()}, many)
     found = f(many)
     assert list(found) == list(many)
-    np.testing.assert_array_equal(found["p59"], many["p59"] * 2 - 1)
+    np.testing.assert_array_equal(found["p29"], many["p29"] * 2 - 1)
     lines = entry_of(f).emitted.text.count("\n")
     assert lines < 200 * len(many)
-    monkeypatch.setattr(attach, "MAX_VALUES", 100)
+    monkeypatch.setattr(attach, "MAX_VALUES", 50)
     g = pf.jit(lambda table: {k: v * 2 - 1 for k, v in table.items()})
     for _ in range(3):
         g(many)
     assert not g.state().emitted
-    assert "more than 100 arguments and results" in g.explain()
+    assert "more than 50 arguments and results" in g.explain()
 
 
 def test_donated_items_are_overwritten():
@@ -388,7 +388,7 @@ _guards = st.one_of(
 
 
 # Each example is a compile; under a checking interpreter a few do.
-@settings(max_examples=10 if "PROFUSE_INNER_TESTS" in os.environ else 100, deadline=None)
+@settings(max_examples=100 if EVERY_CASE else 30, deadline=None)
 @given(_guards, st.data())
 def test_random_baked_numbers(expr, data):
     """Emitted, trace guards answer as `TraceGuard.holds` does."""

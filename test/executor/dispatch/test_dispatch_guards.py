@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dispatched import outcome
+from every_case import EVERY_CASE
 from profuse.dialect.guards.checks import checks_of, generalize
 from profuse.dialect.guards.mismatch import check_types, fits_relaxed, mismatches
 from profuse.dialect.guards.seen import noted, seen_type, type_noted
@@ -134,10 +135,10 @@ def answers(seed: int) -> Counter:
 
 
 def test_random_guards():
-    seen = sum((answers(seed) for seed in range(60)), Counter())
-    assert seen[True] > 300
-    assert seen[False] > 300
-    assert seen["refused"] < 10
+    seen = sum((answers(seed) for seed in range(60 if EVERY_CASE else 30)), Counter())
+    assert seen[True] > 150
+    assert seen[False] > 150
+    assert seen["refused"] < 5
 
 
 def quick_answer(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool | None:
@@ -203,7 +204,7 @@ def columns(x, y):
     return [(x * y).sum(axis=0) + x]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("fn", [mixed, columns])
 def test_random_calls(fn, seed):

@@ -85,6 +85,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("fn", "args"), CALLS, ids=lambda x: getattr(x, "__name__", ""))
 def test_calls_are_those_of_the_python_dispatcher(fn, args):
     """Results, what is written, and counts."""

@@ -35,6 +35,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_an_argument_are_one_graph_and_pythons(name):
     function = getattr(math, name)

@@ -11,6 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import X, Y, hits
+from every_case import spread
 from internals import entries_alive, noted_executor_of, reverse_hits
 from profuse.dialect.errors import GradientError, TraceError
 from profuse.executor.plans.differentiable import DiffNode
@@ -131,9 +132,7 @@ def outcome(fn, calls, *, native):
         return found, counted, guards, lines
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("fn", [loss, pair])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "fn"), spread([(seed, fn) for seed in range(4) for fn in (loss, pair)], 5))
 def test_emitted_code_and_python_agree_on_random_calls(fn, seed):
     """Values, gradients, errors, and every count of every executor."""
     rng = np.random.default_rng(seed)
@@ -145,7 +144,7 @@ def test_emitted_code_and_python_agree_on_random_calls(fn, seed):
         assert got == want
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "none"])
 def test_each_kind_of_call_is_right_and_settles(name):
     """Ten calls of one kind between calls of another are what Python makes of them."""
@@ -354,6 +353,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_whole_layers_run_in_emitted_code(name):
     """R2.29: sizes that the reverse half needs come from arrays, so that it runs as one kernel."""

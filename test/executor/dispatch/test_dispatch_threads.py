@@ -13,10 +13,11 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import BIG, hits, mixed, warm
+from every_case import EVERY_CASE
 from internals import entries_alive, new_event_ring
 from profuse.executor.settings.events import Counters
 
-THREADS, CALLS = 8, 1500
+THREADS, CALLS = 8, 1500 if EVERY_CASE else 600
 SIZED = [(BIG[:n, :4].copy(), BIG[:n, 4:8].copy()) for n in (4, 5, 6, 7)]
 
 

@@ -53,6 +53,7 @@ def _same(found, expected):
     np.testing.assert_allclose(found, expected, 1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("construct", [c for c, kind in TABLE.items() if kind != "error"])
 def test_a_row(construct):
     plain, arguments = PROGRAMS[construct]()

@@ -83,7 +83,7 @@ _METHODS = [  # no dict: no line of one could be compiled alone
 METHODS = dict(_METHODS)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("background", [False, True])
 def test_methods(name, background):

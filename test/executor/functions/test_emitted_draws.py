@@ -177,6 +177,7 @@ _NUMBERS = [  # no dict: no line of one could be compiled alone
 NUMBERS = dict(_NUMBERS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_draws_of_single_numbers(name):
     fn, generators = NUMBERS[name], (np.random.default_rng(3), np.random.default_rng(3))

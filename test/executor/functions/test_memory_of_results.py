@@ -157,6 +157,7 @@ NATIVE = (
 IN_PYTHON = ("raveled", "contiguous", "in Fortran order", "trimmed", "row at the maximum")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NATIVE)
 def test_these_results_come_of_graphs(name):
     f = pf.jit(FUNCTIONS[name])

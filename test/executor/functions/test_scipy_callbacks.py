@@ -182,7 +182,7 @@ def assert_same(got, wanted, rtol):
         assert got == wanted
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_callbacks_give_what_the_functions_give(name, background):

@@ -114,6 +114,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("varies", [False, True])
 def test_r3_5_kinds_of_values(tmp_path, two_runs, name, varies):
@@ -232,7 +233,7 @@ def random_graph(rng: random.Random) -> tuple[str, list[tuple]]:
     return f"func.func @g(%x: !profuse.tensor, {', '.join(parameters)}) -> !profuse.tensor {{\n{body}\n}}", pools
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_graphs_of_values_that_calls_give(tmp_path, seed):
     """R3.5, R3.36, R3.38: whatever is given, and whichever sizes arrays have, results are those of tier 0."""

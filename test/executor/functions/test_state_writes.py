@@ -122,6 +122,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_calls_write_what_numpy_writes(function):
     ours = Model()

@@ -116,7 +116,7 @@ def seen(x):
     return repr(x) if not isinstance(x, tuple) else tuple(map(seen, x))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("form", "value"),
     [

@@ -104,6 +104,7 @@ def same(ours, theirs):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_results_and_arguments_are_numpys_at_each_call(name):
     fn, arguments = CASES[name]

@@ -10,6 +10,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import hits
+from every_case import EVERY_CASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import last_executor
@@ -277,7 +278,7 @@ def _grown(data, x, w):
     return fn
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if EVERY_CASE else 15, deadline=None)
 @given(st.data())
 def test_random_graphs_give_what_they_give_without_donation(data):
     fn = _grown(data, X, W)

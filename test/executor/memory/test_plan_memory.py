@@ -13,6 +13,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import hits, outcome, warm
+from every_case import EVERY_CASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.executor.dispatch.leaf_spec import KernelStep
@@ -174,7 +175,7 @@ def test_threads_have_blocks_of_their_own():
 
     def work(k):
         start.wait()
-        wrong.extend(k for _ in range(40) if not np.array_equal(f(X + k, W), want[k]))
+        wrong.extend(k for _ in range(12) if not np.array_equal(f(X + k, W), want[k]))
         held.append(thread_block.held())
         start.wait()
 
@@ -227,23 +228,24 @@ def test_what_an_op_returns_as_a_view_stays():
 
 
 def test_results_and_arguments_leak_nothing():
-    f = warm(chain, X, W)
+    x, w = X[:64, :64].copy(), W[:64, :64].copy()
+    f = warm(chain, x, w)
     for _ in range(10):
-        f(X, W)
+        f(x, w)
     gc.collect()
-    counts, blocks = [sys.getrefcount(o) for o in (X, W)], sys.getallocatedblocks()
+    counts, blocks = [sys.getrefcount(o) for o in (x, w)], sys.getallocatedblocks()
     held = thread_block.held()
     for _ in range(500):
-        f(X, W)
+        f(x, w)
     gc.collect()
-    assert [sys.getrefcount(o) for o in (X, W)] == counts
+    assert [sys.getrefcount(o) for o in (x, w)] == counts
     assert abs(sys.getallocatedblocks() - blocks) < 200
-    assert thread_block.held() == held
-    seen = weakref.ref(f(X, W))
+    assert thread_block.held() == held > 0
+    seen = weakref.ref(f(x, w))
     assert seen() is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 if EVERY_CASE else 100, deadline=None)
 @given(st.data())
 def test_places_of_live_arrays_never_overlap(data):
     """Programs of random kernels: nothing is written where something is read later."""

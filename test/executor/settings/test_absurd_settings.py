@@ -149,6 +149,7 @@ TOOLS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools_say_nothing_when_their_reader_goes(tool):
     for arguments in TOOLS[tool]:

@@ -48,7 +48,7 @@ def agree(found, wanted, **how):
         np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-10, **how)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @EACH
 def test_every_op(case):
     fn, wrt = weighed(case), floats(case.args)
@@ -61,7 +61,7 @@ def test_every_op(case):
     agree(filled, wanted)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", [c for c in TAPED if c.second], ids=str)
 def test_every_op_twice(case):
     fn, wrt = weighed(case), floats(case.args)
@@ -102,7 +102,7 @@ def test_random_functions(seed):
         np.testing.assert_allclose(g, w, rtol=1e-7, atol=1e-9, err_msg=made.text)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_published_programs(name):
     program = PROGRAMS[name]

@@ -38,7 +38,7 @@ def gradient(op, x, number, left):
     return plan, np.array(a.grad)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("op", BINARY, ids=[op.name for op in BINARY])
 def test_gradients_have_the_bits_that_they_have_with_a_plan_for_each_number(op, left):

@@ -62,6 +62,7 @@ STEPS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("on_tape", [False, True], ids=["plain gradients", "gradients on the tape"])
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_are_native(name, on_tape):

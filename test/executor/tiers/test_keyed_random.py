@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import profuse as pf
+from every_case import EVERY_CASE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_random_graphs import SIZES, agree, graphs, inputs_for, run
@@ -14,7 +15,7 @@ ODD_SIZES = [*SIZES, {"n": 1, "m": 5}, {"n": 6, "m": 6}, {"n": 1, "m": 1}]
 
 
 @settings(
-    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25")),
+    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25" if EVERY_CASE else "12")),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

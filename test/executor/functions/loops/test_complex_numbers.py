@@ -114,6 +114,7 @@ def own(args):
     return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("function", "args"), CALLS, ids=lambda x: getattr(x, "__name__", ""))
 def test_loops_of_complex_numbers_are_native_and_pythons(function, args):
     f = pf.jit(function, unsupported="python")

@@ -59,6 +59,7 @@ METHODS = [  # no dict: no line of one could be compiled alone
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "draw"), METHODS, ids=[name for name, _ in METHODS])
 def test_methods(name, draw):
     def f(rng, n):
@@ -212,7 +213,9 @@ def of_changing_arguments(rng, n):
     ids=lambda f: f.__name__,
 )
 def test_other_draws_are_pythons(f):
-    check(f, [(60,), (60,), (30,), (0,)])
+    # Of two loops in a round, the rounds of which are recorded, so few that it does not take seconds.
+    counts = (24, 24, 20, 0) if f is in_two_loops_of_a_round else (60, 60, 30, 0)
+    check(f, [(n,) for n in counts])
 
 
 def test_more_than_memory_should_hold_is_pythons(monkeypatch):

@@ -122,7 +122,7 @@ def transform(x):
     return out
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("n", [1, 7, 64, 101])
 @pytest.mark.parametrize("function", [sum_of_logarithms, sum_of_sines, transform])
 def test_sums_whose_rounds_compute_functions(function, n):

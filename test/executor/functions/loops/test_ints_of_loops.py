@@ -72,6 +72,7 @@ def test_ints_are_compared_with_floats_as_they_are(x):
     same(jitted, above, (x, float(x), a))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", [1, 2, 4, 64, 2**40])
 @pytest.mark.parametrize("first", [-(2**63), -65, -64, -1, 0, 1, 63, 2**62 + 3])
 def test_divisions_by_powers_of_two(step, first):

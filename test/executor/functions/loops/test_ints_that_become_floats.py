@@ -137,6 +137,7 @@ NATIVE = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("function", "x"), NATIVE, ids=lambda x: getattr(x, "__name__", ""))
 def test_the_loop_is_a_kernel(function, x):
     f = pf.jit(function, unsupported="python")

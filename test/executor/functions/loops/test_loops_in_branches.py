@@ -99,7 +99,7 @@ X = np.random.default_rng(0).random(30)
 EVEN, UNEVEN = np.ones(30), np.r_[np.full(2, 10.0), np.full(28, 0.01)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("function", "first", "later"),
     [

@@ -70,6 +70,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("function", "calls"), CALLS, ids=lambda x: getattr(x, "__name__", ""))
 def test_numbers_are_pythons_in_every_tier(function, calls):
     f = pf.jit(function)

@@ -129,7 +129,7 @@ def test_threads_share_blocks():
     assert "profuse.independent" in loops_of(jitted).split("arith.divf")[1]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("function", "count"),
     [(two_results, 2), (with_largest, 1), (with_neighbours, 1), (with_edges, 1), (sum_of_both, 2)],

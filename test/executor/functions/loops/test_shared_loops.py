@@ -112,6 +112,7 @@ def test_same_bits_on_any_number_of_threads(name):
     _check(jitted, name, 40)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["stencil", "distances", "softmax", "symmetric"])
 def test_arguments_with_gaps(name):
     jitted = pf.jit(getattr(shared_programs, name))

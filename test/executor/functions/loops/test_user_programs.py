@@ -44,7 +44,7 @@ def check(jitted, function, make):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("function", ARGUMENTS, ids=lambda f: f.__name__)
 def test_each_call_does_what_numpy_does(function, background):
@@ -61,6 +61,7 @@ def test_each_call_does_what_numpy_does(function, background):
     assert jitted.state().counters["check_failures"] == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", NATIVE, ids=lambda f: f.__name__)
 def test_a_program_is_one_kernel_in_emitted_code(function):
     make = ARGUMENTS[function][0]
