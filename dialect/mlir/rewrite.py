@@ -146,12 +146,6 @@ def users(value: ir.Value) -> list[ir.Operation]:
 # costs as much as several ops do. So these ask for the length, and for no item behind the last.
 
 
-def regions_of(op: ir.Operation) -> list[ir.Region]:
-    """The regions of an op."""
-    regions = op.regions
-    return [regions[k] for k in range(len(regions))]
-
-
 def blocks_in(op: ir.Operation) -> list[ir.Block]:
     """The blocks of an op, of all its regions: a snapshot."""
     regions = op.regions
@@ -223,7 +217,7 @@ def function_named(module: ir.Module, name: str) -> ir.Operation | None:
 
 def body_of(func: ir.Operation) -> ir.Block:
     """A function's only block; raises IRError for a declaration or a body of several blocks."""
-    blocks = list(func.regions[0].blocks)
+    blocks = blocks_in(func)
     if len(blocks) != 1:
         what = "has no body" if not blocks else "has several blocks"
         raise IRError(f"function @{symbol_of(func)} {what}", loc=loc_of(func.location))
