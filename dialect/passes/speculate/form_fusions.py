@@ -293,12 +293,12 @@ class Fusions(Partition[_Set]):
     def _refusal_apart(self, n: int) -> Reason | None:
         """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
         op, group = self.graph.ops[n], self.groups.members[self.groups.group(n)]
-        known, types = self.types.of(op), list[Type]()
-        for value, type_ in zip(op.operands, known, strict=True):
+        operands, types = self.types.of(op), list[Type]()
+        for value, type_ in zip(op.operands, operands, strict=True):
             handed = value not in self.constants and self.graph.home.get(value) not in group
             is_number = handed and isinstance(type_, ScalarType)
             types.append(ScalarType(type_.dtype) if is_number else type_)  # type: ignore[union-attr,arg-type]
-        if types == known:
+        if types == operands:
             return None
         cls, attrs = op_class(op), attrs_of(op)
         assert cls is not None
