@@ -80,9 +80,8 @@ class FormFusions(Pass):
             blocks += [b for op in walk(func) for b in blocks_in(op)]
             constants: dict[ir.Value, Type] = {}
             for op in walk(func):
-                value = op.results[0] if is_constant_op(op) else None
-                if value is not None and (type_ := constant_type(value)) is not None:
-                    constants[value] = type_
+                if is_constant_op(op) and (type_ := constant_type(op.results[0])) is not None:
+                    constants[op.results[0]] = type_
             for block in blocks:
                 Fusions(self, module, func, block, constants).run()
 
