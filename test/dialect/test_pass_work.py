@@ -22,6 +22,14 @@ func.func @main(%x: tensor<4xf64>, %p: i1) -> tensor<4xf64> {
 }
 """
 
+SIZES = """
+func.func @main(%x: tensor<4x?xf32>) -> (i64, i64) {
+  %0 = "profuse.dim"(%x) {axis = 0} : (tensor<4x?xf32>) -> i64
+  %1 = "profuse.dim"(%x) {axis = 1} : (tensor<4x?xf32>) -> i64
+  return %0, %1 : i64, i64
+}
+"""
+
 
 def test_folding_infers_only_types_of_what_may_be_known(monkeypatch):
     module = parse_module(SUMS)
@@ -30,6 +38,11 @@ def test_folding_infers_only_types_of_what_may_be_known(monkeypatch):
     monkeypatch.setattr(Add, "infer", lambda types, attrs: asked.append(types) or infer(types, attrs))
     assert run_pipeline(module, "fold")["fold"]["ops-folded"] == 1
     assert len(asked) == 1
+
+
+def test_sizes_that_types_tell_are_folded():
+    module = parse_module(SIZES)
+    assert run_pipeline(module, "fold")["fold"]["ops-folded"] == 1
 
 
 def test_lists_of_what_is_in_an_op_are_whole():
