@@ -49,6 +49,7 @@ COMPILE_MUTATIONS = (
         "    gc.freeze()\n",
         "",
         ("executor/compile/test_worker.py::test_collections_in_workers_leave_out_what_is_loaded",),
+        slow=True,
     ),
     Mutation(
         "each operator with trees counts them all",
