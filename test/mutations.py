@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 
 from aten_mutations import ATEN_MUTATIONS
+from compile_mutations import COMPILE_MUTATIONS
 from device_mutations import DEVICE_MUTATIONS
 from device_partition_mutations import DEVICE_PARTITION_MUTATIONS
 from device_shape_mutations import DEVICE_SHAPE_MUTATIONS
@@ -33,6 +34,7 @@ from value_mutations import VALUE_MUTATIONS
 
 MUTATIONS = (
     *ATEN_MUTATIONS,
+    *COMPILE_MUTATIONS,
     *DEVICE_PARTITION_MUTATIONS,
     *DEVICE_SHAPE_MUTATIONS,
     *DEVICE_MUTATIONS,

@@ -13,17 +13,8 @@ from ..ir.program import Program
 from ..ir.types import TensorType
 from ..mlir.context import loc_of
 from ..mlir.decode import decode_function
-from ..mlir.rewrite import (
-    add_program,
-    attrs_of,
-    create,
-    op_class,
-    replace,
-    replace_function,
-    short_name,
-    types_of,
-    walk,
-)
+from ..mlir.parse import add_program, replace_function
+from ..mlir.rewrite import attrs_of, create, op_class, replace, short_name, types_of, walk
 from ..mlir.typed_values import main_functions, map_types
 from ..ops.speculation import DiffGraph
 from ..passes.base import Pass, register_pass

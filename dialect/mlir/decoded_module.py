@@ -9,7 +9,8 @@ from ..errors import InternalError
 from ..ir.op import Op
 from ..ir.program import Program
 from .decode import decode_function
-from .rewrite import add_program, functions, is_a, is_private, replace_function, symbol_of, walk
+from .parse import add_program, replace_function
+from .rewrite import functions, is_a, is_private, symbol_of, walk
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -1,4 +1,4 @@
-"""IR text as MLIR objects: parsed, and checked for its meaning."""
+"""IR text as MLIR objects: parsed, and checked for its meaning; programs as functions of modules."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..errors import IRError, Loc
+from ..ir.program import Module, Program
 from .context import TEXT, context, one_line, position_of
 from .verify import check
 
@@ -62,3 +63,36 @@ def _parse_error(error: ir.MLIRError, filename: str) -> IRError:
         return IRError(one_line(str(error)), loc=Loc(filename, 1))
     first = diagnostics[0]
     return IRError(one_line(first.message), loc=position_of(first.location, filename))
+
+
+def replace_function(func: ir.Operation, program: Program) -> ir.Operation:
+    """Put a program in the place of a function, whose visibility and foreign attributes stay.
+
+    Returns the new function.
+    """
+    from mlir import ir
+
+    new = _function_of(program, func.context)
+    for name in ("sym_visibility", *(n for n in func.attributes if "." in n)):
+        if name in func.attributes:
+            new.attributes[name] = func.attributes[name]
+    ir.InsertionPoint(func).insert(new)
+    func.erase()
+    return new
+
+
+def add_program(module: ir.Module, program: Program) -> None:
+    """Append a program as a private function of its name."""
+    from mlir import ir
+
+    new = _function_of(program, module.context)
+    new.attributes["sym_visibility"] = ir.StringAttr.get("private", module.context)
+    ir.InsertionPoint(module.body).insert(new)
+
+
+def _function_of(program: Program, context: ir.Context) -> ir.Operation:
+    """A program as a function of no module."""
+    from mlir import ir
+
+    parsed = ir.Module.parse(Module(program).to_mlir(), context)
+    return parsed.body.operations[0].operation.detach_from_parent()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InternalError, IRError, Loc
 from ..ir.op import DIALECT, OPS, Op
-from ..ir.program import Module, Program
 from ..ir.types import Type, type_from_object, type_to_mlir
 from .context import loc_of, to_location
 
@@ -146,12 +145,6 @@ def users(value: ir.Value) -> list[ir.Operation]:
 # costs as much as several ops do. So these ask for the length, and for no item behind the last.
 
 
-def regions_of(op: ir.Operation) -> list[ir.Region]:
-    """The regions of an op."""
-    regions = op.regions
-    return [regions[k] for k in range(len(regions))]
-
-
 def blocks_in(op: ir.Operation) -> list[ir.Block]:
     """The blocks of an op, of all its regions: a snapshot."""
     regions = op.regions
@@ -223,7 +216,7 @@ def function_named(module: ir.Module, name: str) -> ir.Operation | None:
 
 def body_of(func: ir.Operation) -> ir.Block:
     """A function's only block; raises IRError for a declaration or a body of several blocks."""
-    blocks = list(func.regions[0].blocks)
+    blocks = blocks_in(func)
     if len(blocks) != 1:
         what = "has no body" if not blocks else "has several blocks"
         raise IRError(f"function @{symbol_of(func)} {what}", loc=loc_of(func.location))
@@ -258,39 +251,6 @@ def add_function(
     }
     func = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=where, ip=ir.InsertionPoint(module.body))
     return func, func.regions[0].blocks.append(*arg_types, arg_locs=[where] * len(arg_types))
-
-
-def replace_function(func: ir.Operation, program: Program) -> ir.Operation:
-    """Put a program in the place of a function, whose visibility and foreign attributes stay.
-
-    Returns the new function.
-    """
-    from mlir import ir
-
-    new = _function_of(program, func.context)
-    for name in ("sym_visibility", *(n for n in func.attributes if "." in n)):
-        if name in func.attributes:
-            new.attributes[name] = func.attributes[name]
-    ir.InsertionPoint(func).insert(new)
-    func.erase()
-    return new
-
-
-def add_program(module: ir.Module, program: Program) -> None:
-    """Append a program as a private function of its name."""
-    from mlir import ir
-
-    new = _function_of(program, module.context)
-    new.attributes["sym_visibility"] = ir.StringAttr.get("private", module.context)
-    ir.InsertionPoint(module.body).insert(new)
-
-
-def _function_of(program: Program, context: ir.Context) -> ir.Operation:
-    """A program as a function of no module."""
-    from mlir import ir
-
-    parsed = ir.Module.parse(Module(program).to_mlir(), context)
-    return parsed.body.operations[0].operation.detach_from_parent()
 
 
 def add_return(block: ir.Block, values: Sequence[ir.Value], loc: ir.Location | None = None) -> None:

@@ -15,7 +15,7 @@ from ...errors import IRError
 from ...ir.types import ListType
 from ...mlir.context import loc_of
 from ...mlir.decode import decode_function
-from ...mlir.rewrite import replace_function
+from ...mlir.parse import replace_function
 from ...mlir.typed_values import main_functions
 from ...ops.backward import LISTS
 from ..base import Pass, register_pass

@@ -15,7 +15,8 @@ from ...errors import PipelineError
 from ...ir.program import Block, Program
 from ...ir.types import TensorType, Type
 from ...mlir.decode import decode_function
-from ...mlir.rewrite import functions, is_terminator, replace_function, symbol_of, type_of, walk
+from ...mlir.parse import replace_function
+from ...mlir.rewrite import functions, is_terminator, symbol_of, type_of, walk
 from ...mlir.typed_values import main_functions
 from ...ops.speculation import CudaGroup
 from ...reasons import Effect, Kind, Reason

@@ -9,7 +9,8 @@ from mlir import ir
 
 from ...analysis.functional import functionalize
 from ...mlir.decode import decode_function
-from ...mlir.rewrite import functions, op_class, replace_function, walk
+from ...mlir.parse import replace_function
+from ...mlir.rewrite import functions, op_class, walk
 from ..base import Pass, register_pass
 
 

@@ -80,9 +80,8 @@ class FormFusions(Pass):
             blocks += [b for op in walk(func) for b in blocks_in(op)]
             constants: dict[ir.Value, Type] = {}
             for op in walk(func):
-                value = op.results[0] if is_constant_op(op) else None
-                if value is not None and (type_ := constant_type(value)) is not None:
-                    constants[value] = type_
+                if is_constant_op(op) and (type_ := constant_type(op.results[0])) is not None:
+                    constants[op.results[0]] = type_
             for block in blocks:
                 Fusions(self, module, func, block, constants).run()
 
@@ -293,12 +292,12 @@ class Fusions(Partition[_Set]):
     def _refusal_apart(self, n: int) -> Reason | None:
         """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
         op, group = self.graph.ops[n], self.groups.members[self.groups.group(n)]
-        known, types = self.types.of(op), list[Type]()
-        for value, type_ in zip(op.operands, known, strict=True):
+        operands, types = self.types.of(op), list[Type]()
+        for value, type_ in zip(op.operands, operands, strict=True):
             handed = value not in self.constants and self.graph.home.get(value) not in group
             is_number = handed and isinstance(type_, ScalarType)
             types.append(ScalarType(type_.dtype) if is_number else type_)  # type: ignore[union-attr,arg-type]
-        if types == known:
+        if types == operands:
             return None
         cls, attrs = op_class(op), attrs_of(op)
         assert cls is not None

@@ -15,13 +15,13 @@ from ...ir.program import Instr
 from ...mlir.context import loc_of
 from ...mlir.decode import decode_function
 from ...mlir.facts import is_constant_op
+from ...mlir.parse import replace_function
 from ...mlir.rewrite import (
     attrs_of,
     erase,
     is_terminator,
     op_class,
     refresh_signature,
-    replace_function,
     short_name,
     symbol_of,
     types_of,

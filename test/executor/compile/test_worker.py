@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -190,6 +191,14 @@ def test_a_callback_that_raises_costs_an_event(pool, request_f):
     assert ticket.result().kernels
     assert pool.compile(replace(request_f, name="next")).kernels
     assert [e.reason for e in events_since(seen, "callback-failed")] == ["RuntimeError: mine"]
+
+
+def test_collections_in_workers_leave_out_what_is_loaded():
+    code = (
+        "import gc; from profuse.executor.compile.worker import __main__ as w; w._warm(); print(gc.get_freeze_count())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) > 10_000
 
 
 def test_workers_stand_back(pool, request_f):

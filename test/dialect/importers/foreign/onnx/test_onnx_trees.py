@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from profuse.dialect.importers.foreign.foreign_graph import ForeignBlock
 from profuse.dialect.importers.foreign.onnx.layers.tree_masks import ordered
 from test_onnx_operators import Writer, jitted
 
@@ -134,6 +135,24 @@ def test_many_operators_with_trees_have_little_code_each(operators, are_steps):
     wanted = [operators * trees.reached(row)[0] for row in x]
     np.testing.assert_allclose(f(x), wanted, rtol=1e-5)
     assert ("scf.for" in f.ir("graph")) == are_steps
+
+
+def test_operators_with_trees_are_counted_once(monkeypatch):
+    walks = []
+    walk = ForeignBlock.walk
+    monkeypatch.setattr(ForeignBlock, "walk", lambda block: walks.append(block) or walk(block))
+
+    def walked(operators: int) -> int:
+        trees, w = RandomTrees(7, (2,), ("BRANCH_LEQ",)), Writer("x")
+        for k in range(operators):
+            w.node("ai.onnx.ml.TreeEnsembleRegressor", "x", f"y{k}", **trees.attributes())
+        w.node("Sum", " ".join(f"y{k}" for k in range(operators)), "y")
+        f = jitted(w.function("y"))
+        walks.clear()
+        f(np.zeros((5, 3), np.float32))
+        return len(walks)
+
+    assert walked(2) == walked(9) > 0
 
 
 def test_leaves_are_in_the_order_of_answers():
