@@ -53,8 +53,7 @@ class ResultView:
 
 
 LAYOUT_DECIDES = TraceError(
-    "the layout of an array in memory decides what results share",
-    hint="say which: make a copy, y.copy()",
+    "the layout of an array in memory decides what results share", hint="say which: make a copy, y.copy()"
 )
 
 
@@ -91,7 +90,7 @@ class Origins:
     def _choose(self, roots: Sequence[int]) -> None:
         """Have the graph tell which arrays branches and loops give, and the program take these."""
         choices = Choices(self.graph, self, self._same)
-        ways = choices.open(roots, self._root, self.inputs)
+        ways = choices.ways(roots, self._root, self.inputs)
         if not ways:
             return
         flags = Flags(self.graph, choices, ways)
@@ -283,9 +282,7 @@ def _taken(value: int, view: Copied, same: Mapping[int, int]) -> Instr:
 
 def _copied(instr: Instr) -> TraceError:
     return TraceError(
-        "a result is a view in NumPy, and a copy in a graph",
-        loc=instr.loc,
-        hint="return a copy of it: y.copy()",
+        "a result is a view in NumPy, and a copy in a graph", loc=instr.loc, hint="return a copy of it: y.copy()"
     )
 
 
