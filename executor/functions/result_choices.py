@@ -71,6 +71,10 @@ class Facts(Protocol):
 
     def rank(self, value: int) -> int | None: ...
 
+    def is_array(self, value: int) -> bool:
+        """True if an input is an array, also where it has no axes."""
+        ...
+
     def taken(self, value: int, loc: Loc | None) -> Instr | None:
         """The instruction that takes the view of which a value is a copy; None = it is no such copy."""
         ...
@@ -247,7 +251,9 @@ class Choices:
         for value in sorted(self.results.keys() & {base for some in reached for base in some}):
             apart = [way for way in self.results[value].ways if not needed.isdisjoint(bases_of(way.root))]
             apart += [self.itself(min(pair)) for pair in twins if max(pair) == value]
-            if not apart or self._facts.rank(value) == 0:
+            if self._facts.rank(value) == 0:  # a number, but for an array of the caller's
+                apart = [way for way in apart if way.link is None and self._facts.is_array(way.root)]
+            if not apart:
                 continue
             if len(apart) > _MOST_WAYS or any(way.is_endless for way in apart):
                 raise TraceError(

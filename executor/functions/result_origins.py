@@ -73,6 +73,8 @@ class Origins:
         self.program, same = _without_copies(trace)
         self._hints, self._laid, self._copied = trace.hints, trace.laid, trace.copied
         self._same = same
+        kinds = [*trace.kinds, *[()] * len(trace.captured)]  # those of scalars are types
+        self._arrays = {v for v, kind in zip(self.program.inputs, kinds, strict=False) if not isinstance(kind, type)}
         self.inputs = frozenset(self.program.inputs)
         self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
         self._made = {r: instr for instr in self.instrs for r in instr.results}
@@ -107,6 +109,10 @@ class Origins:
             self._shared |= {self._root(way.root) for way in some}
         with_chosen = ([instr, *(self._chosen[v] for v in instr.results if v in self._chosen)] for instr in self.instrs)
         self.instrs = [instr for some in with_chosen for instr in some]
+
+    def is_array(self, value: int) -> bool:
+        """True if an input is an array, and no scalar of NumPy's."""
+        return value in self._arrays
 
     def taken(self, value: int, loc: Loc | None) -> Instr | None:
         """What takes the view of which a value is a copy; None = it is none that NumPy views."""

@@ -319,6 +319,15 @@ def test_arrays_of_one_branch():
     check(branch_of_two, background=False)
 
 
+def test_arrays_without_axes_stay_arrays():
+    f = pf.jit(rounds, background=False)
+    for n in (0, 1, 0, 3, 0, 0):
+        for x in (np.array(2.0), np.float64(2.0), 2.0):
+            result, expected = f(x, n), rounds(x, n)
+            assert type(result) is type(expected) and result == expected
+            assert (result is x) == (expected is x) or not isinstance(x, np.ndarray)
+
+
 def test_other_layouts():
     def both_axes(x, n):
         y = x
