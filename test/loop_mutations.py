@@ -2,7 +2,51 @@
 
 from mutation_runner import Mutation
 
+_CHOSEN = "executor/functions/test_chosen_results.py"
+
 LOOP_MUTATIONS = (
+    Mutation(
+        "results of branches and loops are copies",
+        "executor/functions/choice_flags.py",
+        "            if args[truth]:\n",
+        "            if False:\n",
+        (f"{_CHOSEN}::test_loops_give_what_they_began_with",),
+    ),
+    Mutation(
+        "what rounds carry is never what they began with",
+        "executor/functions/choice_flags.py",
+        "            return [self._constant(True, instrs), *origin[2]]",
+        "            return [self._constant(bool(origin[2]), instrs), *origin[2]]",
+        (f"{_CHOSEN}::test_loops_give_what_they_began_with",),
+    ),
+    Mutation(
+        "arrays that two variables of a loop may both be are two arrays",
+        "executor/functions/result_choices.py",
+        "                    self._related.add(frozenset((value, other)))",
+        "                    pass",
+        (f"{_CHOSEN}::test_arrays_of_rounds_that_may_be_one",),
+    ),
+    Mutation(
+        "views of views in rounds end",
+        "executor/functions/result_choices.py",
+        " or any(way.is_endless for way in apart)",
+        "",
+        (f"{_CHOSEN}::test_each_round_takes_a_view_of_the_one_before",),
+    ),
+    Mutation(
+        "parts of arrays that rounds make are arrays of their own",
+        "executor/functions/choice_flags.py",
+        " and choices.may_share(a, b):",
+        " and False:",
+        (f"{_CHOSEN}::test_a_part_of_what_a_round_makes",),
+    ),
+    Mutation(
+        "code for calls on the tape serves those with plain arrays",
+        "executor/dispatch/tape_leaf.py",
+        'leaf.tests.append(Test(("taped", positions), 1))',
+        "pass",
+        (f"{_CHOSEN}::test_gradients_and_destinations_have_results_of_their_own",),
+    ),
     Mutation(
         "the order of what a loop begins with is one of its results",
         "executor/functions/result_orders.py",

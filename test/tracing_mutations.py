@@ -6,6 +6,13 @@ from mutation_runner import Mutation
 
 TRACING_MUTATIONS = (
     Mutation(
+        "the class of an object is that of the first call",
+        "dialect/importers/numpy/capture/outer_state.py",
+        '        self.reads.append(Place(KIND, value, None, f"the class of {name}").read())\n',
+        "",
+        ("executor/functions/test_classes_that_change.py::test_objects_that_get_another_class",),
+    ),
+    Mutation(
         "parts of what a kernel makes are contiguous",
         "executor/functions/result_origins.py",
         "if view.root in self.inputs or view.root in self._shared:\n            return True\n",

@@ -194,7 +194,7 @@ class Leaf:
         self.arity, self.structure = arguments.arity, structure
         # Tests on which others rely come first, then cheap tests; the sort is stable.
         order = {"keywords": 0, "mode": 1, "modes": 1, "taken": 1, "opened": 2, "static": 3, "type": 3, "untaped": 3}
-        order |= {"owned": 4, "noting": 4, "noted": 4, "described": 5}
+        order |= {"owned": 4, "noting": 4, "taped": 4, "noted": 4, "described": 5}
         order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 6)
         tests = dict.fromkeys([*arguments.tests, *self.tests])
         self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 7))

@@ -47,6 +47,7 @@ class Test:
       on which all other tests of the argument rely.
     * ``("noted", position)``? : the argument requires gradients.
     * ``("noting", positions)``? : one of the arguments does, and gradient mode is on.
+    * ``("taped", positions)``? : one of the arguments is an `Array`.
 
     Fields of arrays:
 

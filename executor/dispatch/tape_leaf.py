@@ -45,6 +45,7 @@ def read_tape(leaf: Leaf, inputs: Sequence[Value]) -> None:
     is_noted = leaf.noting is not None
     leaf.tests = [Test(("mode",), 1), Test(("noting", positions), int(is_noted)), *leaf.tests]
     if not is_noted:
+        leaf.tests.append(Test(("taped", positions), 1))  # the results of other calls are plain arrays
         count = len(leaf.outputs)
         function = Array if count == 1 else _arrays
         leaf.noting = Noting(function, (), tuple(range(count)), count)

@@ -6,7 +6,7 @@ taken on that way. Branches give flags, and loops carry them, as they do with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...dialect.errors import TraceError
@@ -37,10 +37,15 @@ class Flags:
     def __init__(self, program: Program, choices: Choices, ways: Mapping[int, Sequence[Way]]) -> None:
         self._choices = choices
         self._made = {value: instr for instr in program.body.walk() for value in instr.results}
-        self._ends: dict[int, list[int]] = {}  # of what blocks give and take, the values that it is one of
+        self._ends: dict[
+            int, list[dict[int, int]]
+        ] = {}  # of what blocks give and take: what it, and what is beside it, is
+        self._order = {value: k for k, value in enumerate(_values(program.body))}
         for instr in program.body.walk():
-            for value, end in _ends(instr) if instr.blocks else ():
-                self._ends.setdefault(value, []).append(end)
+            for values, ends in _ends(instr) if instr.blocks else ():
+                group = dict(zip(values, ends, strict=True))
+                for value in values:
+                    self._ends.setdefault(value, []).append(group)
         self._wanted: dict[int, dict[Way, None]] = {}
         for value, some in ways.items():
             for way in some:
@@ -56,21 +61,26 @@ class Flags:
         while todo:
             value, way = todo.pop()
             wanted = self._wanted.setdefault(value, {})
-            possible = self._choices.results.get(value) or self._choices.inside[value]
-            if way in wanted or way not in possible.ways:
+            if way in wanted:
                 continue
             wanted[way] = None
-            for end in self._ends[value]:
-                origin = self._origin(end, way)
-                if origin is not None and origin[0] not in self._choices.outer:
+            for group in self._ends[value]:
+                origin = self._origin(group[value], way, group)
+                if origin is not None and origin[0] in self._ends and not self._is_itself(*origin[:2]):
                     todo.append(origin[:2])
 
-    def _origin(self, value: int, way: Way) -> tuple[int, Way, Flag] | None:
+    def _is_itself(self, value: int, way: Way) -> bool:
+        """True if a way leads to the value as it is."""
+        return way is self._choices.itself(value)
+
+    def _origin(self, value: int, way: Way, group: Mapping[int, int]) -> tuple[int, Way, Flag] | None:
         """The value and way from which it follows whether a value is what a way leads to; None = it is not.
 
-        With them the numbers of the links between.
+        With them the numbers of the links between. ``group``: what values beside that which the value becomes are.
         """
         choices, numbers = self._choices, []
+        if way.link is None and (way.root in group or way.root not in choices.outer):
+            return self._meeting(value, group.get(way.root, way.root))
         while value not in choices.outer and value not in self._ends:
             if (link := choices.links.get(value)) is not None:
                 if way.link is not link or way.viewed is None:
@@ -78,19 +88,44 @@ class Flags:
                 value, numbers = link.operands[way.operand], [*inner_numbers(choices, way), *numbers]
                 way = way.viewed
                 continue
-            instr = self._made[value]
-            if not instr.op.writes:
+            written = self._written(value)
+            if written == value:
                 return None
-            (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
-            value = instr.operands[shared]
-        if value in choices.outer and way is not choices.itself(value):
+            value = written
+        if value in choices.outer and not self._is_itself(value, way):
             return None
         return value, way, numbers
 
-    def _flag(self, value: int, way: Way, instrs: list[Instr]) -> Flag:
+    def _meeting(self, a: int, b: int) -> tuple[int, Way, Flag] | None:
+        """The value and way from which it follows whether two values are one array; None = they are not."""
+        choices = self._choices
+        a, b = self._written(a), self._written(b)
+        if a != b and not choices.links.keys().isdisjoint((a, b)) and choices.may_share(a, b):
+            raise TraceError(
+                "contents decide of which array that a branch or a loop makes a result is a part",
+                hint="return a copy of it: y.copy()",
+            )
+        first, last = sorted((a, b), key=self._order.__getitem__)
+        way = choices.itself(first)
+        if self._is_itself(last, way):
+            return last, way, []
+        if last in choices.outer or last not in self._ends:
+            return None  # a new array, behind the other
+        return last, way, []
+
+    def _written(self, value: int) -> int:
+        """The array that a value is which stands for it after a write."""
+        while value not in self._choices.outer and (instr := self._made.get(value)) is not None and instr.op.writes:
+            shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
+            if len(shared) != 1:
+                break
+            value = instr.operands[shared[0]]
+        return value
+
+    def _flag(self, value: int, way: Way, group: Mapping[int, int], instrs: list[Instr]) -> Flag:
         """The flag of a value; constants are added to the instructions."""
-        origin = self._origin(value, way)
-        if origin is not None and origin[0] in self._choices.outer:
+        origin = self._origin(value, way, group)
+        if origin is not None and self._is_itself(*origin[:2]):
             return [self._constant(True, instrs), *origin[2]]
         if origin is not None and (flag := self.of.get(origin[:2])) is not None:
             return [*flag, *origin[2]]
@@ -115,7 +150,7 @@ class Flags:
     def _new(self, values: Sequence[int]) -> list[int]:
         """New values, which are the flags of some values from now on."""
         every: list[int] = []
-        for value, way in ((value, way) for value in values for way in self._wanted.get(value, ())):
+        for value, way in [(v, way) for v in values for way in self._wanted.get(v, ())]:
             types = [BOOL_SCALAR, *map(self._type, all_numbers(self._choices, way))]
             flag = self.of[value, way] = [self.program.new_value(type_) for type_ in types]
             every += flag
@@ -123,8 +158,9 @@ class Flags:
 
     def _flags(self, values: Sequence[int], ends: Sequence[int], instrs: list[Instr]) -> list[int]:
         """The flags of what is to become values, for the ways that are needed of each."""
-        pairs = zip(values, ends, strict=True)
-        return [v for value, end in pairs for way in self._wanted.get(value, ()) for v in self._flag(end, way, instrs)]
+        group = dict(zip(values, ends, strict=True))
+        wanted = [(value, way) for value in values for way in self._wanted.get(value, ())]
+        return [v for value, way in wanted for v in self._flag(group[value], way, group, instrs)]
 
     def _run(self, instrs: Sequence[Instr]) -> list[Instr]:
         """Instructions that give the flags besides what they give."""
@@ -160,8 +196,12 @@ class Flags:
                 instrs = self._run(last.instrs)
                 flags = self._flags(carried, last.outputs, instrs)
                 blocks.append(Block(args, instrs, (*last.outputs, *flags)))
-            for value, taken in zip(instr.results, carried if is_for else last.args, strict=True):
-                self._wanted[value] = self._wanted.get(taken, {})
+            gives = carried if is_for else last.args
+            beside = {
+                self._choices.itself(v): self._choices.itself(r) for v, r in zip(gives, instr.results, strict=True)
+            }
+            for value, taken in zip(instr.results, gives, strict=True):
+                self._wanted[value] = {beside.get(way, way): None for way in self._wanted.get(taken, ())}
         results = (*instr.results, *self._new(instr.results))
         return Instr(instr.op, tuple(operands), results, instr.attrs, tuple(blocks), instr.loc)
 
@@ -217,17 +257,26 @@ def all_numbers(choices: Choices, way: Way) -> list[int]:
     return [*all_numbers(choices, way.viewed), *inner_numbers(choices, way)] if way.viewed is not None else []
 
 
-def _ends(instr: Instr) -> list[tuple[int, int]]:
-    """Pairs of a value that blocks give or take, and one that it may be."""
+def _ends(instr: Instr) -> list[tuple[Sequence[int], Sequence[int]]]:
+    """Values that blocks give or take, each time with the values that these are."""
     first, last = instr.blocks[0], instr.blocks[-1]
     if instr.op is If:
-        return [*zip(instr.results, first.outputs, strict=True), *zip(instr.results, last.outputs, strict=True)]
+        return [(instr.results, first.outputs), (instr.results, last.outputs)]
     if instr.op is For:
-        carried, taken = first.args[1:], instr.operands[3:]
-        gives = carried
-    else:
-        carried, taken, gives = first.args, instr.operands, last.args
-    pairs = [*zip(carried, taken, strict=True), *zip(carried, last.outputs, strict=True)]
-    if instr.op is not For:
-        pairs += zip(last.args, first.outputs[1:], strict=True)
-    return [*pairs, *zip(instr.results, gives, strict=True)]
+        carried = first.args[1:]
+        return [(carried, instr.operands[3:]), (carried, last.outputs), (instr.results, carried)]
+    return [
+        (first.args, instr.operands),
+        (first.args, last.outputs),
+        (last.args, first.outputs[1:]),
+        (instr.results, last.args),
+    ]
+
+
+def _values(block: Block) -> Iterator[int]:
+    """The values of a block and of those in it, in order: results of an instruction behind what its blocks have."""
+    yield from block.args
+    for instr in block.instrs:
+        for inner in instr.blocks:
+            yield from _values(inner)
+        yield from instr.results

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import combinations, product
 from typing import Any, Protocol
 
 from ...dialect.dataclass import dataclass
@@ -26,7 +27,7 @@ class Way:
     """An array that a value may be.
 
     Attributes:
-        root: an array from before all branches and loops.
+        root: an array from before all branches and loops, or from beside the value.
         viewed: the array of which this one is a view; None = it is the root.
         link: the instruction that takes the view.
         operand: which of its operands is what it views.
@@ -60,12 +61,19 @@ class Possible:
     own: frozenset[int] = frozenset()
 
 
+Ways = dict[int, list[Way]]  # of what branches and loops give
+
+
 class Facts(Protocol):
     """What is known of the values of a trace: see `Origins`."""
 
     def is_number(self, value: int) -> bool: ...
 
     def rank(self, value: int) -> int | None: ...
+
+    def is_array(self, value: int) -> bool:
+        """True if an input is an array, also where it has no axes."""
+        ...
 
     def taken(self, value: int, loc: Loc | None) -> Instr | None:
         """The instruction that takes the view of which a value is a copy; None = it is no such copy."""
@@ -82,6 +90,7 @@ class Choices:
 
     Attributes:
         results: by the values that branches and loops outside of blocks give, all that they may be.
+        inside: likewise by the values in blocks.
         links: by the views in blocks, the instructions that take them.
         outer: all values outside of blocks.
     """
@@ -90,7 +99,7 @@ class Choices:
         self._facts, self._same = facts, same
         self.results: dict[int, Possible] = {}
         self.links: dict[int, Instr] = {}
-        self.inside: dict[int, Possible] = {}  # of values in blocks
+        self.inside: dict[int, Possible] = {}
         self._inner: dict[int, frozenset[int]] = {}  # by the identity of instructions, the values in their blocks
         self._related: set[frozenset[int]] = set()  # names that may stand for one array
         self._known: dict[tuple[int, int], Way] = {}
@@ -109,7 +118,7 @@ class Choices:
         return Possible({self.itself(value): None})
 
     def itself(self, value: int) -> Way:
-        """The way of a value outside of blocks that is no other one."""
+        """The way of a value that is this one."""
         value = self._same.get(value, value)
         return self._way((value, -1), value)
 
@@ -183,7 +192,7 @@ class Choices:
     def _join(self, values: Sequence[int], more: Sequence[Possible], inner: frozenset[int]) -> None:
         """Have values be what they may be now, or any of these.
 
-        ``inner``: the values of a block that ends here. An array that it has made has the name of the value from now on.
+        ``inner``: the values of a block that ends here. What it has made has the name of the value from now on.
         """
         for k, (value, possible) in enumerate(zip(values, more, strict=True)):
             if self._facts.is_number(value):
@@ -194,21 +203,26 @@ class Choices:
                 own |= {value}
             self.inside[value] = Possible(have.ways | possible.ways, have.own | own)
             for other, its in zip(values[:k], more[:k], strict=True):
-                if self.are_related(possible.own & inner, its.own & inner):
+                names, others = possible.own & inner, its.own & inner
+                if not names.isdisjoint(others) or self._pairs(names, others):
                     self._related.add(frozenset((value, other)))
 
     def _size(self) -> int:
         """A number that grows with each array that some value may be."""
         return len(self._related) + sum(len(p.ways) + len(p.own) for p in self.inside.values())
 
-    def are_related(self, names: Iterable[int], others: Iterable[int]) -> bool:
-        """True if one of some arrays, by their names, may be one of others."""
-        every = frozenset(others)
-        return any(a in every or any(frozenset((a, b)) in self._related for b in every) for a in names)
+    def _pairs(self, names: Iterable[int], others: Iterable[int]) -> set[frozenset[int]]:
+        """The pairs of names, the first one of some and the second of others, that may stand for one array."""
+        return {pair for pair in map(frozenset, product(names, others)) if pair in self._related}
+
+    def may_share(self, a: int, b: int) -> bool:
+        """True if two values may be, or be parts of, one array that a branch or a loop makes."""
+        names, others = self.of(a).own, self.of(b).own
+        return not names.isdisjoint(others) or bool(self._pairs(names, others))
 
     # --- which of these have to be told apart -------------------------------------------------
 
-    def open(self, roots: Sequence[int], root_of: Callable[[int], int], inputs: Collection[int]) -> dict[int, list[Way]]:
+    def ways(self, roots: Sequence[int], root_of: Callable[[int], int], inputs: Collection[int]) -> Ways:
         """The ways that a call has to tell apart, by what branches and loops give.
 
         These are arrays of the caller's, and those of which another result is a part, too. Raises TraceError where
@@ -229,27 +243,24 @@ class Choices:
             return bases[root]
 
         reached = [bases_of(root) for root in roots]
-        for k, some in enumerate(reached):
-            for others in reached[:k]:
-                pair = next((p for p in self._related if not (p.isdisjoint(some - others) or p.isdisjoint(others - some))), None)
-                if pair is not None:
-                    raise TraceError(
-                        "contents decide which results are one array that a branch or a loop makes",
-                        hint="return copies: y.copy()",
-                    )
+        twins = {p for some, others in combinations(reached, 2) for p in self._pairs(some, others)}
         counts = Counter(base for some in reached for base in some)
         needed = {base for base, count in counts.items() if count > 1 or base in inputs}
-        ways: dict[int, list[Way]] = {}
-        for value in dict.fromkeys(base for some in reached for base in some if base in self.results):
-            found = [way for way in self.results[value].ways if not needed.isdisjoint(bases_of(way.root))]
-            if not found or self._facts.rank(value) == 0:
+        needed = needed.union(*twins)
+        ways: Ways = {}
+        for value in sorted(self.results.keys() & {base for some in reached for base in some}):
+            apart = [way for way in self.results[value].ways if not needed.isdisjoint(bases_of(way.root))]
+            apart += [self.itself(min(pair)) for pair in twins if max(pair) == value]
+            if self._facts.rank(value) == 0:  # a number, but for an array of the caller's
+                apart = [way for way in apart if way.link is None and self._facts.is_array(way.root)]
+            if not apart:
                 continue
-            if len(found) > _MOST_WAYS or any(way.is_endless for way in found):
+            if len(apart) > _MOST_WAYS or any(way.is_endless for way in apart):
                 raise TraceError(
                     "contents decide of which view of an array a result is a view in turn",
                     hint="return a copy of it: y.copy()",
                 )
-            ways[value] = found
+            ways[value] = apart
         return ways
 
 

@@ -53,8 +53,7 @@ class ResultView:
 
 
 LAYOUT_DECIDES = TraceError(
-    "the layout of an array in memory decides what results share",
-    hint="say which: make a copy, y.copy()",
+    "the layout of an array in memory decides what results share", hint="say which: make a copy, y.copy()"
 )
 
 
@@ -74,6 +73,8 @@ class Origins:
         self.program, same = _without_copies(trace)
         self._hints, self._laid, self._copied = trace.hints, trace.laid, trace.copied
         self._same = same
+        kinds = [*trace.kinds, *[()] * len(trace.captured)]  # those of scalars are types
+        self._arrays = {v for v, kind in zip(self.program.inputs, kinds, strict=False) if not isinstance(kind, type)}
         self.inputs = frozenset(self.program.inputs)
         self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
         self._made = {r: instr for instr in self.instrs for r in instr.results}
@@ -91,7 +92,7 @@ class Origins:
     def _choose(self, roots: Sequence[int]) -> None:
         """Have the graph tell which arrays branches and loops give, and the program take these."""
         choices = Choices(self.graph, self, self._same)
-        ways = choices.open(roots, self._root, self.inputs)
+        ways = choices.ways(roots, self._root, self.inputs)
         if not ways:
             return
         flags = Flags(self.graph, choices, ways)
@@ -108,6 +109,10 @@ class Origins:
             self._shared |= {self._root(way.root) for way in some}
         with_chosen = ([instr, *(self._chosen[v] for v in instr.results if v in self._chosen)] for instr in self.instrs)
         self.instrs = [instr for some in with_chosen for instr in some]
+
+    def is_array(self, value: int) -> bool:
+        """True if an input is an array, and no scalar of NumPy's."""
+        return value in self._arrays
 
     def taken(self, value: int, loc: Loc | None) -> Instr | None:
         """What takes the view of which a value is a copy; None = it is none that NumPy views."""
@@ -283,9 +288,7 @@ def _taken(value: int, view: Copied, same: Mapping[int, int]) -> Instr:
 
 def _copied(instr: Instr) -> TraceError:
     return TraceError(
-        "a result is a view in NumPy, and a copy in a graph",
-        loc=instr.loc,
-        hint="return a copy of it: y.copy()",
+        "a result is a view in NumPy, and a copy in a graph", loc=instr.loc, hint="return a copy of it: y.copy()"
     )
 
 

@@ -249,4 +249,5 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "untaped": tape_reads.untaped,
     "noted": tape_reads.noted,
     "noting": tape_reads.noting,
+    "taped": tape_reads.taped,
 }

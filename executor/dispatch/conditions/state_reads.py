@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....dialect.importers.numpy.python.objects import CONTENTS, FIELDS
-from ....dialect.importers.numpy.world.places import ALL, ANSWER, Place, StateRead
+from ....dialect.importers.numpy.world.places import ALL, ANSWER, KIND, Place, StateRead
 from ...memory.offsets import Refused
 from ..leaf_values import Test
 from ..llvm_writer import Writer
@@ -84,6 +84,8 @@ def _looked_up(w: Writer, position: InState) -> tuple[str, bool]:
     if facet is FIELDS and key in _FIELDS:
         function, is_new = _FIELDS[key]
         return w.call(function, "ptr", at), is_new
+    if facet is KIND:
+        return w.type_of(at), False
     if facet is ANSWER:
         return w.call("PyObject_CallNoArgs", "ptr", at), True
     is_item = facet.step == "item"

@@ -89,6 +89,15 @@ def noting(w: Writer, positions: tuple[OnTape, ...]) -> str:
     return w.op(f"and i64 {flag}, {w.load('i64', _mode_slot(w))}")
 
 
+def taped(w: Writer, positions: tuple[OnTape, ...]) -> str:
+    """The i64 1 if one of the arguments is an `Array`, else 0."""
+    flag = "0"
+    for position in positions:
+        is_array = w.op(f"icmp eq ptr {w.type_of(f'ptr {pointer(w, position.position)}')}, {w.object(Array)}")
+        flag = w.op(f"or i64 {flag}, {w.op(f'zext i1 {is_array} to i64')}")
+    return flag
+
+
 def _mode_slot(w: Writer) -> str:
     return w.shared_alloca(("mode",), "i64")
 

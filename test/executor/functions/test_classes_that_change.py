@@ -197,3 +197,38 @@ def test_what_descriptors_keep_is_written_once():
     for k in range(4):
         np.testing.assert_array_equal(jitted(X), X * 2.0 ** (k + 1))
         assert held.gain == 2.0 ** (k + 1)
+
+
+class Doubled:
+    def __call__(self, x):
+        return x * 2
+
+    def gain(self, x):
+        return x * 2
+
+
+class Raised:
+    def __call__(self, x):
+        return x + 1
+
+    def gain(self, x):
+        return x + 1
+
+
+ASKED = {
+    "call": lambda step, x: step(x),
+    "method": lambda step, x: step.gain(x),
+    "isinstance": lambda step, x: x * (2 if isinstance(step, Doubled) else 7),
+    "type": lambda step, x: x if type(step) is Doubled else -x,
+}
+
+
+@pytest.mark.parametrize("how", ASKED)
+@pytest.mark.parametrize("is_argument", [False, True])
+def test_objects_that_get_another_class(how, is_argument):
+    step, ask = Doubled(), ASKED[how]
+    f = pf.jit(ask, background=False) if is_argument else pf.jit(lambda x: ask(step, x), background=False)
+    for kind in (Doubled, Doubled, Doubled, Raised, Raised, Doubled):
+        step.__class__ = kind
+        np.testing.assert_array_equal(f(step, X) if is_argument else f(X), ask(step, X))
+    assert f.state().emitted

@@ -52,7 +52,7 @@ from ..python.users_code import (
     names_of_class,
 )
 from ..world.contents import may_change
-from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
+from ..world.places import ALL, KIND, MISSING, PLAIN, Place, StateRead, cell_place
 from .code_names import CodeNames
 
 if TYPE_CHECKING:
@@ -303,6 +303,7 @@ class _NameWalk:
         self._attributes(value, attributes, name)
         if self._all and hasattr(value, "__dict__"):
             self.read(TABLE, vars(value), ALL, f"the attributes of {name}")
+        self.reads.append(Place(KIND, value, None, f"the class of {name}").read())
         self._class(kind)
         # The object may be given attributes that hide those of its class.
         for key in sorted(self._names & names_of_class(kind)):

@@ -93,6 +93,21 @@ class _Answer(Facet):
 ANSWER = _Answer()
 
 
+class _Kind(Facet):
+    """The class of an object, which may be given another one (`x.__class__ = …`)."""
+
+    step = "class"
+
+    def copy(self, target: Any) -> Any:
+        raise InternalError("the class of an object is no part of it")
+
+    def find(self, target: Any, key: Any) -> Any:
+        return type(target)
+
+
+KIND = _Kind()
+
+
 def cell_place(cell: types.CellType, name: str) -> Place:
     """The place of a variable of an enclosing function."""
     return Place(FIELDS, cell, "cell_contents", name)
@@ -143,4 +158,4 @@ def _equal(other: Any, value: Any) -> bool:
     return kind in PLAIN and other == value
 
 
-__all__ = ["ALL", "ANSWER", "MISSING", "PLAIN", "ArgumentNode", "Key", "Place", "StateRead", "cell_place"]
+__all__ = ["ALL", "ANSWER", "KIND", "MISSING", "PLAIN", "ArgumentNode", "Key", "Place", "StateRead", "cell_place"]
