@@ -6,7 +6,6 @@ import random
 import numpy as np
 import profuse.dialect.ops.seldom  # noqa: F401
 import pytest
-from every_case import fewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import ShapeError
@@ -273,7 +272,7 @@ _SHAPE = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 
 
 @given(_SHAPE, st.data())
-@settings(max_examples=fewer(150), deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_r3_32_sizes_are_those_of_numpy(shape, data):
     x = np.zeros(shape, np.float32)
     rank = len(shape)

@@ -98,7 +98,6 @@ def optimised(module, args, pipeline):
     return decode_module(ir_module)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_optimised_graphs_compute_the_same(pipeline, seed):

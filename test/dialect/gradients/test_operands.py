@@ -206,7 +206,7 @@ COMPLEX = {
 }
 
 
-@pytest.mark.sampled(4, each=())
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrt", [0, 1])
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers(name, wrt):

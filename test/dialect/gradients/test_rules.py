@@ -65,7 +65,6 @@ def test_every_rule_has_a_case():
     assert rules - tried <= {"autograd_add", "chunk", "custom_result", "host_call", "python_call", "random_bits"}
 
 
-@pytest.mark.sampled(2)
 @EACH
 def test_gradients_are_those_of_central_differences(case):
     fn, directions = weighed(case)

@@ -41,7 +41,6 @@ def differences(f, x, step=1e-6):
     return np.array([(f(x + d) - f(x - d)) / (2 * step) for d in moved])
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_are_those_of_differences(name):
     x = PLACES.get(name, POSITIVE)
@@ -54,7 +53,6 @@ def test_gradients_are_those_of_differences(name):
         assert pf.grad(f)(x.astype(np.float32)).dtype == np.float32
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["gammaln", "psi", "ndtr", "xlogy", "betaln", "erfinv", "i1"])
 def test_second_derivatives(name):
     x = PLACES.get(name, POSITIVE)

@@ -155,8 +155,8 @@ def different(some, others):
 
 @functools.cache
 def on_cpu(programs, target):
-    """`bits` of every program of a family, by default of every second one."""
-    return bits(spread(list(programs()), 2), target)
+    """`bits` of a family of programs; of others than sums by default every second one."""
+    return bits(programs() if programs is sums else spread(list(programs()), 2), target)
 
 
 def on_the_first_cpu(programs):

@@ -157,7 +157,7 @@ check(kernel, np.ones((2000, 500), np.float32))
 def run(text):
     done = subprocess.run(
         [sys.executable, "-c", text],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[:2]))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[:3]))},
         capture_output=True,
         text=True,
         timeout=120,

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from every_case import EVERY_CASE
 from profuse.dialect.errors import DTypeError, TraceError
 from test_onnx_operators import of_one
 
@@ -34,7 +35,6 @@ def best_boxes(boxes: np.ndarray, scores: np.ndarray, most: int, share: float, l
     return rows
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("most", [2, 20])
 def test_boxes_that_overlap_none_before(most):
     corners = RNG.uniform(0, 5, (2, 12, 2))
@@ -44,6 +44,8 @@ def test_boxes_that_overlap_none_before(most):
     limits = np.array([most]), np.array([0.3], np.float32), np.array([0.2], np.float32)
     found = of_one("NonMaxSuppression", boxes, scores, *limits)
     assert found.dtype == np.int64 and found.tolist() == wanted
+    if most == 2 and not EVERY_CASE:
+        return
     flipped = boxes[..., [2, 1, 0, 3]]  # the other diagonal
     assert of_one("NonMaxSuppression", flipped, scores, *limits).tolist() == wanted
     middles = [(boxes[..., k] + boxes[..., k + 2]) / 2 for k in (1, 0)]
