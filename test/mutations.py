@@ -1705,6 +1705,13 @@ MUTATIONS = (
         ("tools/test_report_escaping.py",),
     ),
     Mutation(
+        "a report is silent on compiles that it lacks",
+        "tools/report/cli.py",
+        'return "" if all(ended) else',
+        'return "" if ended else',
+        ("tools/test_report.py::test_compiles_that_do_not_end_are_said_to_be_missing",),
+    ),
+    Mutation(
         "recording stays on",
         "executor/observe/timeline.py",
         "        setattr(cls, name, original)",

@@ -38,7 +38,7 @@ def traced(chars):
             x = chars.block.__wrapped__(p[f"block{k}"], x)
         return chars.cross_entropy.__wrapped__(chars.logits.__wrapped__(p["head"], x), targets)
 
-    return pf.value_and_grad(loss, profiled_runs=0)  # op by op
+    return pf.value_and_grad(loss)
 
 
 def mapped(fn, p):

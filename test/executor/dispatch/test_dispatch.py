@@ -307,14 +307,17 @@ def test_keyboard_interrupt_is_delivered():
 
 
 UNDER_CHECKS = (
-    "test_odd_arguments[list]",
-    "test_odd_arguments[subclass]",
-    "test_sequences[nested]",
-    "leak",  # nothing is leaked, by errors neither
-    "test_items_live_until_the_call_ends",
-    "test_nested_results",
-    "test_new_plans_while_threads_call",
-    "test_products_are_started_by_python",
+    "test_dispatch.py::test_odd_arguments[list]",
+    "test_dispatch.py::test_odd_arguments[subclass]",
+    "test_dispatch.py::test_sequences[nested]",
+    "test_dispatch_arguments.py::test_nothing_is_leaked",
+    "test_dispatch_arguments.py::test_items_live_until_the_call_ends",
+    "test_dispatch_arguments.py::test_nested_results",
+    "test_dispatch_leaks.py",
+    "test_dispatch_threads.py::test_new_plans_while_threads_call",
+    "../cuda/test_device_dispatch.py::test_nothing_is_leaked",
+    "../cuda/test_device_dispatch.py::test_items_live_until_the_call_ends",
+    "../cuda/test_device_dispatch.py::test_products_are_started_by_python[matmul-dynamic]",
 )
 
 
@@ -326,17 +329,10 @@ def test_under_a_checking_interpreter():
     By default a few of each kind: of odd arguments, of containers, of what may leak, of threads and of devices.
     """
     environment = os.environ | {"PROFUSE_INNER_TESTS": "1"}
-    parts = (
-        "test_dispatch.py",
-        "test_dispatch_arguments.py",
-        "test_dispatch_leaks.py",
-        "test_dispatch_threads.py",
-        "../cuda/test_device_dispatch.py",
-    )
-    files = [str(Path(__file__).parent / name) for name in parts]
-    chosen = () if EVERY_CASE else ("-k", " or ".join(UNDER_CHECKS))
+    whole = sorted({test.partition("::")[0] for test in UNDER_CHECKS})
+    chosen = [str(Path(__file__).parent / test) for test in (whole if EVERY_CASE else UNDER_CHECKS)]
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen, *files],
+        [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen],
         env=environment,
         capture_output=True,
         text=True,
