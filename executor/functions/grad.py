@@ -184,12 +184,9 @@ def _jitted(kind: type, fn: Any, *options: Any) -> GraphFunction:
         raise ArgumentError(f"{what} takes a function, not {type(fn).__name__}")
     base, derivatives = _behind(fn)
     try:
-        functions = _made_of.pop(base, None) or {}
+        functions = _kept_with(base)
     except TypeError:  # not hashed
         return jit(kind(fn, *options), unsupported="raise")
-    _made_of[base] = functions
-    if len(_made_of) > _KEPT:
-        _made_of.popitem(last=False)
     key = (kind, *options, *derivatives)
     if key not in functions:
         if not functions:
@@ -197,6 +194,15 @@ def _jitted(kind: type, fn: Any, *options: Any) -> GraphFunction:
         name = f"{what}_{getattr(fn, '__name__', type(fn).__name__)}"
         functions[key] = jit(kind(fn, *options), name=name, unsupported="raise")
     return functions[key]
+
+
+def _kept_with(base: Any) -> dict[tuple, GraphFunction]:
+    """What is made of a function and kept with it; of too many functions, what is of the first ones is let go."""
+    functions = _made_of.pop(base, None) or {}
+    _made_of[base] = functions
+    if len(_made_of) > _KEPT:
+        _made_of.popitem(last=False)
+    return functions
 
 
 def _behind(fn: Any) -> tuple[Any, tuple]:
@@ -273,6 +279,4 @@ def _keep_next(fn: Any, which: tuple, function: GraphFunction) -> None:
         return
     base, _ = _behind(fn)
     with suppress(TypeError):  # not hashed
-        _made_of.setdefault(base, {})[(fn, *which)] = function
-        if len(_made_of) > _KEPT:
-            _made_of.popitem(last=False)
+        _kept_with(base)[(fn, *which)] = function

@@ -49,11 +49,7 @@ def after_hook(table: Table, key: int, hook: Any, g: Any) -> Any:
     """A gradient after a hook of an output."""
     if key not in table:
         return g
-    if type(g) is np.ndarray:  # as `shown` does, without the call
-        view = g[...]
-        view.setflags(write=False)
-    else:
-        view = shown(g)
+    view = shown(g)
     new = hook(view)
     return g if new is None else replaced(hook, new, g, view)
 
