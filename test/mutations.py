@@ -2251,15 +2251,24 @@ MUTATIONS = (
     Mutation(
         "a leaf takes a gradient whoever holds it",
         "dialect/ops/backward.py",
-        "leaf.add_gradient(g, 1)",
-        "leaf.add_gradient(g, 9)",
+        "holders = 1 if g in last else _UNKNOWN",
+        "holders = 9",
         ("executor/backward/test_memory_of_gradients.py",),
     ),
     Mutation(
+        "a leaf takes a gradient that a later call reads",
+        "dialect/ops/backward.py",
+        "holders = 1 if g in last else _UNKNOWN",
+        "holders = 1",
+        (
+            "executor/backward/test_memory_of_gradients.py::test_post_accumulate_hooks_of_equal_gradients_write_to_their_own",
+        ),
+    ),
+    Mutation(
         "gradients behind hooks are copied",
-        "executor/plans/python_source.py",
-        "if self.emit_taking(step, depth):",
-        "if False:",
+        "dialect/ops/backward.py",
+        "holders = 1 if g in last else _UNKNOWN",
+        "holders = _UNKNOWN",
         ("executor/backward/test_memory_of_gradients.py",),
     ),
     Mutation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from ..analysis.alias import block_content_uses
 from ..errors import ArgumentError
 from ..importers.numpy.capture.inline import inline_program
 from ..importers.numpy.python.users_code import wraps
@@ -32,13 +33,21 @@ class Pullback:
         floats: which leaves of the result are floats.
         borrowed: where the caller finds the last of the saved values, which it has itself: the number of an
             argument, or of a leaf of the result as its complement (``~number``).
+        shaped: likewise for the values in front of these, of which nothing but the shape is read: they may be
+            written to.
     """
 
     def __init__(
-        self, program: Program, tree: TreeDef, result: TreeDef, floats: Sequence[int], borrowed: Sequence[int] = ()
+        self,
+        program: Program,
+        tree: TreeDef,
+        result: TreeDef,
+        floats: Sequence[int],
+        borrowed: Sequence[int] = (),
+        shaped: Sequence[int] = (),
     ) -> None:
         self.program, self.tree, self.result, self.floats = program, tree, result, tuple(floats)
-        self.borrowed = tuple(borrowed)
+        self.borrowed, self.shaped = tuple(borrowed), tuple(shaped)
 
 
 class Forward:
@@ -77,11 +86,14 @@ class Forward:
         # What the caller keeps costs nothing, and an array tells a kernel more than its sizes as numbers do.
         places = _places(rec, args, wrt, recorded) if self.borrows else {}
         kept = residuals(rec, apart, inputs, in_memory=places, budget=self.budget, shaped=places).kept
-        borrowed = [v for v in kept if v in places]
+        read = block_content_uses(apart)
+        borrowed = [v for v in kept if v in places and v in read]
+        shaped = [v for v in kept if v in places and v not in read]
         kept = [v for v in kept if v not in places]
-        body = Block((*kept, *borrowed, *apart.args), apart.instrs, apart.outputs)
+        body = Block((*kept, *shaped, *borrowed, *apart.args), apart.instrs, apart.outputs)
         program = Program("pullback", body, dict(rec.hints), rec.program.count)
-        token = Pullback(program, tree, recorded.tree, floats, [places[v] for v in borrowed])
+        places_of = ([places[v] for v in group] for group in (borrowed, shaped))
+        token = Pullback(program, tree, recorded.tree, floats, *places_of)
         if self.borrows:
             return recorded.result, [_unshared(rec, v) for v in kept], token
         return recorded.result, [_own(rec, v) for v in kept], token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def values_read(*blocks: Block) -> dict[int, None]:
     """The values from outside that blocks read, in the order of the first reads."""
-    every = list(_nested(blocks))
+    every = list(nested(*blocks))
     inner = {v for b in every for v in b.args}
     inner |= {r for b in every for i in b.instrs for r in i.results}
     uses = [o for b in every for i in b.instrs for o in i.operands]
@@ -27,11 +27,12 @@ def values_read(*blocks: Block) -> dict[int, None]:
     return dict.fromkeys(v for v in uses if v not in inner)
 
 
-def _nested(blocks: Iterable[Block]) -> Iterator[Block]:
+def nested(*blocks: Block) -> Iterator[Block]:
+    """Blocks, each before those of its instructions."""
     for block in blocks:
         yield block
         for instr in block.instrs:
-            yield from _nested(instr.blocks)
+            yield from nested(*instr.blocks)
 
 
 def rerun(rec: Recorder, block: Block, args: Sequence[int]) -> tuple[tuple[int, ...], Sequence[Instr]]:

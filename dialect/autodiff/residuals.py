@@ -36,7 +36,8 @@ from ..ops.linalg.contract import Matmul
 from ..ops.manipulation.shape import BroadcastTo
 from ..ops.queries import Dim, Size
 from ..ops.reductions.reduce import Reduction, reduced_axes
-from .rerun import values_read
+from ..ops.sizes import normalize_axis
+from .rerun import nested, values_read
 
 if TYPE_CHECKING:
     from ..importers.numpy.tracing.recorder import Recorder
@@ -85,7 +86,7 @@ def residuals(
         shaped: values that cost nothing to keep if the reverse half reads their sizes alone.
     """
     _read_sizes_alone(rec, reverse)
-    cut = _Cut(rec, reverse, variables, in_memory)
+    cut = _Cut(rec, reverse, variables, in_memory, shaped)
     best = cut.residuals(())
     most = budget * best.bytes
     allowed: list[int] = []
@@ -142,8 +143,15 @@ def _compute(reverse: Block, again: Sequence[Instr]) -> None:
 class _Cut:
     """The graph that is cut: of the values that a reverse half may be computed from."""
 
-    def __init__(self, rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int]) -> None:
-        self.rec, self.in_memory = rec, in_memory
+    def __init__(
+        self,
+        rec: Recorder,
+        reverse: Block,
+        variables: Collection[int],
+        in_memory: Collection[int],
+        shaped: Collection[int],
+    ) -> None:
+        self.rec, self.in_memory, self.shaped = rec, in_memory, shaped
         self.fixed = {*variables, *_compared(reverse)}
         self.uncounted = {*variables, *in_memory}
         self.read = dict.fromkeys(values_read(reverse))
@@ -162,7 +170,7 @@ class _Cut:
         seen = list(postorder(self.read, operands))
         edges = [(_out(v), _SINK, UNCUT) for v in self.read]
         for value in seen:
-            cost = self._memory(value) if allowed else _cost(self.rec, value, value in self.in_memory)
+            cost = self._memory(value) if allowed else self._moved(value)
             edges.append((_in(value), _out(value), cost))
             if remade(value) is None:
                 edges.append((_SOURCE, _in(value), UNCUT))
@@ -176,6 +184,13 @@ class _Cut:
                 again[id(instr)] = instr
         bytes_ = sum(_bytes(self.rec, v) for v in kept if v not in self.uncounted)
         return Residuals(list(kept), list(again.values()), bytes_)
+
+    def _moved(self, value: int) -> int:
+        """The bytes that keeping a value moves; none for sizes that an array in the caller's hands has."""
+        definition = self.rec.defs.get(value)
+        if definition is not None and definition.op is Dim and definition.operands[0] in self.shaped:
+            return 0
+        return _cost(self.rec, value, value in self.in_memory)
 
     def _memory(self, value: int) -> int:
         """The price of keeping a value where memory is short.
@@ -207,7 +222,8 @@ class _Cut:
 
 
 def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
-    """Replace arrays of which a block reads nothing but the shape by zeros of that shape."""
+    """Replace arrays of which a block reads nothing but the shape by zeros of that shape, and queries by sizes."""
+    _read_sizes(rec, reverse)
     instrs = list(reverse.walk())
     shapes = {i.operands[1] for i in instrs if _is_like(i)}
     others = {v for i in instrs for v in (i.operands[:1] if _is_like(i) else i.operands)}
@@ -228,6 +244,20 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
             x, like = instr.operands
             instr.operands = (x, zeros.get(like, like))
     _compute(reverse, zeros_block.instrs)
+
+
+def _read_sizes(rec: Recorder, reverse: Block) -> None:
+    """Have a block read sizes of the forward half's arrays as numbers, for which no array has to be kept."""
+    outer = values_read(reverse)
+    sizes: dict[int, int] = {}
+    for block in nested(reverse):
+        queries = [i for i in block.instrs if i.op is Dim and i.operands[0] in outer]
+        for instr in queries:
+            (value,) = instr.operands
+            sizes[instr.results[0]] = _size(rec, value, normalize_axis(instr.attrs["axis"], len(rec.shape(value))))
+        if queries:
+            block.instrs = [i for i in block.instrs if i not in queries]
+    reverse.replace(sizes)
 
 
 def _size(rec: Recorder, value: int, axis: int) -> int:

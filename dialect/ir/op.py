@@ -16,7 +16,7 @@ for it one day::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from importlib import import_module
@@ -296,10 +296,12 @@ class Op:
         return any(definition.variadic for definition in cls.results)
 
     @classmethod
-    def taking(cls, attrs: Attrs) -> Callable[[list[Any]], Any] | None:
-        """`evaluate` for its one operand in a list, which it takes: nothing else reads it then.
+    def source(
+        cls, attrs: Attrs, operands: Sequence[str], results: Sequence[str], last: Container[str]
+    ) -> Sequence[str] | None:
+        """`evaluate` as lines of Python with these variables, for plans; ``calls`` is the run's `CaptureFrame`.
 
-        None = there is no such way.
+        None = there are none. Nothing reads the variables ``last`` afterwards.
         """
         return None
 

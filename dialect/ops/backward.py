@@ -9,7 +9,7 @@ packed data and leaves by its ``slots`` in the `CaptureFrame` of the run that is
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,7 +64,8 @@ class _Running(threading.local):
 RUNNING = _Running()
 
 
-def _frame() -> CaptureFrame:
+def capture_frame() -> CaptureFrame:
+    """The objects of the run that is under way in the thread."""
     if RUNNING.frame is None:
         raise InternalError("an op of a captured backward run is evaluated outside of one")
     return RUNNING.frame
@@ -154,7 +155,7 @@ class CallHook(_Given, name="call_hook"):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         slots = attrs["slots"]
         if slots:
-            frame = _frame()
+            frame = capture_frame()
             hook = frame.hooks[slots[0]]
             arguments: Sequence[Any] = args
             if attrs["hook_type"] == "unpack_hook":
@@ -174,34 +175,18 @@ class CallHook(_Given, name="call_hook"):
         return tuple([g for g, defined in zip(gradients, there, strict=False) if defined])
 
     @classmethod
-    def bound(cls, attrs: Attrs, results: int) -> Callable[..., Any] | None:
-        """`evaluate` of the two kinds of hooks that are in use in every step, in a third of it."""
-        slots, kind = attrs.get("slots", ()), attrs["hook_type"]
-        if not slots:
+    def source(
+        cls, attrs: Attrs, operands: Sequence[str], results: Sequence[str], last: Container[str]
+    ) -> Sequence[str] | None:
+        """`evaluate` of the two kinds of hooks that are in use in every step, without a call of its own."""
+        slots, kind = attrs["slots"], attrs["hook_type"]
+        if kind == "tensor_pre_hook" and len(slots) == len(operands) == len(results) == 1:
+            call = f"{results[0]} = calls.hooks[{slots[0]}]({operands[0]})"
+        elif kind == "post_acc_grad_hook" and len(slots) == 2 and not results:
+            call = f"calls.hooks[{slots[0]}](calls.leaves[{slots[1]}])"
+        else:
             return None
-        if kind == "tensor_pre_hook" and results == 1:
-            (slot,) = slots
-
-            def replaced(g: Any) -> Any:
-                frame = RUNNING.frame or _frame()
-                gradient = frame.hooks[slot](g)
-                if frame.written:
-                    frame.called(slot)
-                return gradient
-
-            return replaced
-        if kind == "post_acc_grad_hook" and not results:
-            slot, place = slots
-
-            def call() -> tuple:
-                frame = RUNNING.frame or _frame()
-                frame.hooks[slot](frame.leaves[place])
-                if frame.written:
-                    frame.called(slot)
-                return ()
-
-            return call
-        return None
+        return call, f"if calls.written: calls.called({slots[0]})"
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -228,7 +213,7 @@ class CallBackward(_Given, name="call_backward"):
         if not slots:
             call, *arguments = args
             return tuple(call(*cls.spread(attrs, arguments)))
-        frame = _frame()
+        frame = capture_frame()
         gradients = tuple(frame.hooks[slots[0]](*cls.spread(attrs, args)))
         frame.called(slots[0])
         return gradients
@@ -250,41 +235,22 @@ class AccumulateGrad(_Foreign, name="accumulate_grad"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        leaf = _frame().leaves[attrs["slots"][0]] if attrs["slots"] else args[0]
+        leaf = capture_frame().leaves[attrs["slots"][0]] if attrs["slots"] else args[0]
         if leaf is not None and args[-1] is not None:
             leaf.add_gradient(args[-1], _UNKNOWN)
         return ()
 
     @classmethod
-    def bound(cls, attrs: Attrs, results: int) -> Callable[..., Any] | None:
-        """`evaluate` of a leaf that is found by its number."""
-        if not attrs.get("slots"):
+    def source(
+        cls, attrs: Attrs, operands: Sequence[str], results: Sequence[str], last: Container[str]
+    ) -> Sequence[str] | None:
+        """`evaluate` of a leaf that is found by its number; a gradient that nothing else has is the leaf's own."""
+        if not attrs["slots"]:
             return None
-        (place,) = attrs["slots"]
-
-        def call(g: Any) -> tuple:
-            leaf = (RUNNING.frame or _frame()).leaves[place]
-            if leaf is not None and g is not None:
-                leaf.add_gradient(g, _UNKNOWN)
-            return ()
-
-        return call
-
-    @classmethod
-    def taking(cls, attrs: Attrs) -> Callable[[list[Any]], Any] | None:
-        """`evaluate` of a gradient that is the leaf's own, unless an object refers to it."""
-        if not attrs.get("slots"):
-            return None
-        (place,) = attrs["slots"]
-
-        def call(given: list[Any]) -> tuple:
-            leaf = (RUNNING.frame or _frame()).leaves[place]
-            g = given.pop()
-            if leaf is not None and g is not None:
-                leaf.add_gradient(g, 1)
-            return ()
-
-        return call
+        g, place = operands[0], attrs["slots"][0]
+        holders = 1 if g in last else _UNKNOWN
+        there = f"(leaf := calls.leaves[{place}]) is not None and {g} is not None"
+        return (f"if {there}: leaf.add_gradient({g}, {holders})",)
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -389,5 +355,6 @@ __all__ = [
     "FinalCallbacks",
     "ListGet",
     "ValidateGrads",
+    "capture_frame",
     "fitted",
 ]

@@ -14,6 +14,7 @@ A run that differs in any of this is left to the walk (`walk.Walk`), which knows
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,11 +22,11 @@ from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.trees.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.eager_builder import Unsaved
+from ..tape.hook_calls import after_hook, call_accumulated
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
 from ..tape.plans import may_change
 from .capture import Captured, Dims, Numbers
-from .foreign_calls import accumulated_hook, tensor_hook
 from .joined import Gather, JoinedParts, Part, joined
 from .walk import Shape, hooks_of
 from .walk_outline import Outline, Stand
@@ -118,7 +119,7 @@ class _GatherWriter:
 
     def _begin(self) -> None:
         self.scope: dict[str, Any] = {"O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds}
-        self.scope |= {"tensor_hook": tensor_hook, "accumulated_hook": accumulated_hook}
+        self.scope |= {"partial": partial, "after": after_hook, "call_accumulated": call_accumulated}
         self.lines = ["def part(N, Z, A, H, F):"]
         self.local: set[str] = set()
 
@@ -241,8 +242,8 @@ class _GatherWriter:
         self.emit(f"h = {name}.hooked")
         self.emit("if h.pre or h.post or h.retained: return None")
         for table, call, count, entry in (
-            ("outputs", "tensor_hook", len(hooks.outputs), "(i, f)"),
-            ("accumulated", "accumulated_hook", hooks.accumulated, "f"),
+            ("outputs", "after", len(hooks.outputs), "(i, f)"),
+            ("accumulated", "call_accumulated", hooks.accumulated, "f"),
         ):
             self.emit(f"t = h.{table}")
             if not count:
@@ -251,7 +252,7 @@ class _GatherWriter:
             self.emit(f"[(q, {entry})] = t.items()")
             if entry != "f":
                 self.emit(f"if i != {hooks.outputs[0]}: return None")
-            self.emit(f"H.append({call}(t, q, f))")
+            self.emit(f"H.append(partial({call}, t, q, f))")  # as `foreign_calls` does
 
     def edges(self, node: Node, name: str) -> None:
         """Follow the edges of a node: to a node that is new here, or to the one that it was."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -167,6 +169,10 @@ def custom_vjp(functions: type) -> CustomVjp:
 
 _made_of: OrderedDict[Any, dict[tuple, GraphFunction]] = OrderedDict()  # the one that was asked for last is last
 _KEPT = 64  # functions: what is made of one keeps it, with all that it closes over
+_alive: WeakValueDictionary[tuple, GraphFunction] = (
+    WeakValueDictionary()
+)  # gradients without options, by what they are of
+_asked_for: WeakKeyDictionary[Any, set[tuple]] = WeakKeyDictionary()  # functions, with the gradients of each
 _times_made: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 _TOO_OFTEN = 4  # functions made of the same code, each of which is traced anew
 
@@ -178,12 +184,9 @@ def _jitted(kind: type, fn: Any, *options: Any) -> GraphFunction:
         raise ArgumentError(f"{what} takes a function, not {type(fn).__name__}")
     base, derivatives = _behind(fn)
     try:
-        functions = _made_of.pop(base, None) or {}
+        functions = _kept_with(base)
     except TypeError:  # not hashed
         return jit(kind(fn, *options), unsupported="raise")
-    _made_of[base] = functions
-    if len(_made_of) > _KEPT:
-        _made_of.popitem(last=False)
     key = (kind, *options, *derivatives)
     if key not in functions:
         if not functions:
@@ -191,6 +194,15 @@ def _jitted(kind: type, fn: Any, *options: Any) -> GraphFunction:
         name = f"{what}_{getattr(fn, '__name__', type(fn).__name__)}"
         functions[key] = jit(kind(fn, *options), name=name, unsupported="raise")
     return functions[key]
+
+
+def _kept_with(base: Any) -> dict[tuple, GraphFunction]:
+    """What is made of a function and kept with it; of too many functions, what is of the first ones is let go."""
+    functions = _made_of.pop(base, None) or {}
+    _made_of[base] = functions
+    if len(_made_of) > _KEPT:
+        _made_of.popitem(last=False)
+    return functions
 
 
 def _behind(fn: Any) -> tuple[Any, tuple]:
@@ -238,9 +250,33 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
             f"{what} has no option {', '.join(unknown)}",
             hint="wrt= has the positions or names of arguments to differentiate by; other options are those of pf.jit",
         )
+    is_plain = not options
+    places = tuple(wrt) if isinstance(wrt, list) else wrt
+    key = (fn, places, has_aux, with_value, knobs.background)
+    # Methods are equal only where their objects are the same one; what equality of others means is theirs to say.
+    is_found_again = is_plain and type(fn) in (FunctionType, MethodType, GraphFunction)
+    if is_found_again and (function := _alive.get(key)) is not None:
+        return function
     _note_made(fn, what)
     derivative = ValueAndGrad(fn, wrt, has_aux, with_value)
-    derivative.is_plain = not options
+    derivative.is_plain = is_plain
     options.setdefault("unsupported", "raise")  # Python has no gradients to run
     options.setdefault("name", f"{what}_{getattr(fn, '__name__', type(fn).__name__)}")
-    return jit(derivative, **options)
+    function = jit(derivative, **options)
+    if is_found_again:
+        _alive[key] = function
+        _keep_next(fn, key[1:], function)
+    return function
+
+
+def _keep_next(fn: Any, which: tuple, function: GraphFunction) -> None:
+    """Keep the gradient of a function of which the same one has been asked for before, and nobody has kept it."""
+    if type(fn) is MethodType:  # it lives for the call
+        return
+    asked_for = _asked_for.setdefault(fn, set())
+    if which not in asked_for:
+        asked_for.add(which)
+        return
+    base, _ = _behind(fn)
+    with suppress(TypeError):  # not hashed
+        _kept_with(base)[(fn, *which)] = function

@@ -17,6 +17,7 @@ from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import noted
 from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.ir.program import Instr
+from ...dialect.ops.backward import capture_frame
 from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.size_lists import AllTrue
@@ -61,7 +62,7 @@ class PythonSource:
         self.scope: dict[str, Any] = {"C": counters, "holds": holds, "flags_hold": flags_hold, "noted": noted}
         self.lines: list[str] = []
         self.fresh: set[int] = set()
-        self.taken: set[int] = set()  # by the ops that have read them last
+        self.has_calls = False  # of users' code, as lines of their own
         self.numbers = itertools.count()  # of guards
         self.checked: dict[int, str] = {}  # answer of a guard -> source of what it checks
         self.places: dict[int, Loc | None] = {}  # entry of ``lines`` -> the user's line of the call in it
@@ -73,7 +74,12 @@ class PythonSource:
             self.lines.append(f"    [{names}] = inputs")
         if self.inner:
             self.emit(1, "block = frame = None")
+        first = len(self.lines)
+        self.lines.append("")  # for what is known when all has been written
         self.block(self.steps.body, 1)
+        if self.has_calls:
+            self.scope["capture_frame"] = capture_frame
+            self.lines[first] = "    calls = capture_frame()"
         outs = ", ".join(f"v{o}" for o in self.steps.body.outputs)
         self.lines.append(f"    return [{outs}]")
         code = compile(self.source, generated_file(f"plan of {self.main.name}"), "exec")
@@ -99,7 +105,7 @@ class PythonSource:
     def block(self, block: PlanBlock, depth: int) -> None:
         for step in block.steps:
             self.step(step, depth)
-            self.drop([v for v in step.dead if v not in self.taken], depth)
+            self.drop(step.dead, depth)
 
     def drop(self, values: Sequence[int], depth: int) -> None:
         """Delete the last references to values, so that the pool can reuse their memory."""
@@ -238,21 +244,20 @@ class PythonSource:
         self.emit(depth, f"[{outs}] = {fallback}([{args}])")
         self.fresh.update(instr.results)
 
-    def emit_taking(self, step: PlanStep, depth: int) -> bool:
-        """An op that takes its operand, if nothing reads that afterwards; whether there is one."""
-        instr = step.instr
-        (operand,) = step.operands if len(step.operands) == 1 else (None,)
-        if self.adapt is not None or operand not in step.dead:
+    def emit_source(self, step: PlanStep, depth: int) -> bool:
+        """An op as lines of its own; whether it has such."""
+        instr, operands = step.instr, step.operands
+        if self.adapt is not None or not instr.op.foreign:
             return False
-        taking = instr.op.taking(instr.attrs)
-        if taking is None:
+        names = [[f"v{v}" for v in values] for values in (operands, instr.results)]
+        lines = instr.op.source(instr.op.full_attrs(instr.attrs), *names, [f"v{v}" for v in step.dead])
+        if lines is None:
             return False
-        assert operand is not None
-        self.taken.add(operand)
-        self.emit(depth, f"taken = [v{operand}]")
-        self.drop([operand], depth)
-        self.emit_located(instr, depth, f"{self.bind('e', taking)}(taken)")
-        self.emit(depth, "C.evaluated_ops += 1")
+        for line in lines:
+            self.emit_located(instr, depth, line)
+        self.has_calls = True
+        if operands:
+            self.emit(depth, "C.evaluated_ops += 1")
         return True
 
     def emit_located(self, instr: Instr, depth: int, line: str) -> None:
@@ -262,21 +267,14 @@ class PythonSource:
 
     def emit_evaluate(self, step: PlanStep, depth: int) -> None:
         instr = step.instr
-        if self.emit_taking(step, depth):
+        if self.emit_source(step, depth):
             return
         args = ", ".join(f"v{o}" for o in step.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
         target = f"{outs} = " if outs else ""
-        # What calls code of users, often and in little time, is located by its line.
-        bound = None
-        if instr.op.foreign and self.adapt is None:
-            bound = instr.op.bound(instr.op.full_attrs(instr.attrs), len(instr.results))
-        if bound is not None:
-            self.emit_located(instr, depth, f"{target}{self.bind('e', bound)}({args})")
-        else:
-            evaluate = bound_evaluate(instr, self.overwrites)
-            function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
-            self.emit(depth, f"{target}{function}({args})")
+        evaluate = bound_evaluate(instr, self.overwrites)
+        function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
+        self.emit(depth, f"{target}{function}({args})")
         if instr.operands:
             self.emit(depth, "C.evaluated_ops += 1")
         if instr.op is Borrow:  # who has lent an array knows that it is the result

@@ -125,7 +125,9 @@ class DifferentiableCall(torch.autograd.Function):
         results = tuple([x if type(x) is _Tensor and x.is_contiguous() else as_tensor(x) for x in result])
         versions = [x._version if isinstance(x, _Tensor) else 0 for x in tensors]
         likes = [(x.shape, x.dtype) for x in results] if len(results) > 1 else ()
-        ctx.call = function, token, wrt, saved, tensors, versions, likes
+        # Of these the shape alone is read, so that torch is not to look for writes.
+        shaped = [detached(results[~k] if k < 0 else tensors[k]) for k in token.shaped]
+        ctx.call = function, token, wrt, [*saved, *shaped] if shaped else saved, tensors, versions, likes
         ctx.save_for_backward(*[results[~k] if k < 0 else tensors[k] for k in token.borrowed])
         if len(token.floats) < len(results):
             ctx.mark_non_differentiable(*[x for k, x in enumerate(results) if k not in token.floats])

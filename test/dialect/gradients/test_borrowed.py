@@ -26,3 +26,22 @@ def test_what_the_caller_has_is_named_and_the_rest_is_given():
         np.testing.assert_allclose(dx, slope @ w.T)
         np.testing.assert_allclose(dw, x.T @ slope)
     assert (forward.state().tier, pull.state().tier) == ("optimized", "optimized")
+
+
+def test_arrays_of_which_the_shape_alone_is_read_are_named_apart():
+    """They may be written to; what is computed from the result keeps that, and not what it is of."""
+    rng = np.random.default_rng(0)
+    x, w, g = rng.random((3, 4)), rng.random(4), rng.random((3, 4))
+    wide = pf.jit(Forward(lambda x, w: (x + w,), (0, 1), borrows=True), unsupported="raise", background=False)
+    turned = pf.jit(Forward(lambda x: (np.exp(x.reshape(4, 3)),), (0,), borrows=True), unsupported="raise")
+    pull = pf.jit(backward, unsupported="raise", background=False)
+    for _ in range(3):
+        (y,), saved, token = wide(x, w)
+        assert (saved, token.borrowed, set(token.shaped)) == ([], (), {0, 1})
+        dx, dw = pull(token, [np.full_like((y if k < 0 else (x, w)[k]), np.nan) for k in token.shaped], [g])
+        np.testing.assert_allclose(dx, g)
+        np.testing.assert_allclose(dw, g.sum(0))
+    (y,), saved, token = turned(x)
+    assert (saved, token.borrowed, token.shaped) == ([], (~0,), (0,))
+    (dx,) = pull(token, [np.full_like(x, np.nan), y], [g.reshape(4, 3)])
+    np.testing.assert_allclose(dx, g * np.exp(x))

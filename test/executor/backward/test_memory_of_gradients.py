@@ -155,15 +155,17 @@ def test_what_users_keep_of_a_gradient_stays_when_more_is_added(size, keep, hook
         np.testing.assert_allclose(x.grad, 4 * np.cos(x.data), rtol=1e-6)
 
 
-def test_post_accumulate_hooks_of_equal_gradients_write_to_their_own():
+@HOOKED
+def test_post_accumulate_hooks_of_equal_gradients_write_to_their_own(hooked):
     """What a leaf takes is read by nothing behind it."""
     x, y, z = leaves(2000, 3)
-    hook((x, y, z), hooked=True)
+    hook((x, y, z), hooked)
 
     def cleared(leaf):
         leaf.grad *= 0
 
     x.register_post_accumulate_grad_hook(cleared)
+    y.register_post_accumulate_grad_hook(lambda leaf: None)
     z.register_post_accumulate_grad_hook(cleared)
     for _ in range(12):
         x.grad = y.grad = z.grad = None

@@ -69,6 +69,63 @@ def told():
     return [e for e in pf.events() if e.kind == "slower" and "keep it" in e.reason]
 
 
+class Model:
+    def loss(self, x):
+        return np.sum(x**2)
+
+
+def test_gradients_are_found_again_while_they_are_there():
+    g = pf.grad(quartic)
+    assert pf.grad(quartic) is g and pf.grad(quartic, 0) is g
+    assert pf.grad(pf.grad(quartic)) is not g
+    others = [
+        pf.grad(quartic, (0,)),
+        pf.grad(quartic, has_aux=True),
+        pf.value_and_grad(quartic),
+        pf.grad(quartic, name="named"),
+        pf.grad(lambda_of_none),
+    ]
+    assert len({*map(id, (g, *others))}) == 6
+    with pf.knobs.override(background=not pf.knobs.background):
+        assert pf.grad(quartic) is not g
+    model, other = Model(), Model()
+    g = pf.grad(model.loss)
+    assert pf.grad(model.loss) is g and pf.grad(other.loss) is not g
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted"),
+    [
+        (lambda f: pf.grad(f)(X), 4 * X**3),
+        (lambda f: pf.grad(pf.grad(f, 0), "x")(np.float64(0.5)), 12 * 0.25),
+        (lambda f: pf.value_and_grad(f)(X)[1], 4 * X**3),
+    ],
+    ids=["grad", "grad of grad", "value_and_grad"],
+)
+def test_a_gradient_that_is_asked_for_again_is_kept(run, wanted):
+    def local(x):
+        return np.sum(x**4)
+
+    for _ in range(3):
+        run(local)
+        gc.collect()
+    found, traces = traced(lambda: (run(local), gc.collect())[0])
+    for y in found:
+        np.testing.assert_allclose(y, wanted, rtol=1e-12)
+    assert traces == 0
+
+
+def test_gradients_of_functions_that_are_made_anew_are_let_go_of():
+    def step(k):
+        batch = X * k
+        pf.grad(lambda x: np.sum(x * batch))(X)
+        return weakref.ref(batch)
+
+    alive = [step(k) for k in range(3)]
+    gc.collect()
+    assert not any(batch() is not None for batch in alive)
+
+
 @pytest.mark.parametrize("run", [lambda f: pf.jvp(f, (X,), (T,)), lambda f: pf.vjp(f, X)], ids=["jvp", "vjp"])
 def test_functions_that_are_made_anew_are_let_go_of(run, monkeypatch):
     """And so is what they close over, such as the arrays of a step."""
