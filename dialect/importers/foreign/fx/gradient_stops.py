@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C import _functorch
 from torch.fx import traceback as notes
 from torch.overrides import TorchFunctionMode, resolve_name
 
@@ -58,7 +59,7 @@ class GradientStops(TorchFunctionMode):
         self._alive: list[torch.Tensor] = []
 
     def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        if function in _REFUSED:
+        if function in _REFUSED and (self._has_gradients or not _functorch.get_dynamic_layer_stack_depth()):
             raise StopsUnsupported(f"{_REFUSED[function]} is nothing that a graph holds")
         if function in _SWITCHES:
             self._is_on = bool(args[0])
