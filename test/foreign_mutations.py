@@ -31,6 +31,27 @@ FOREIGN_MUTATIONS = (
         ),
     ),
     Mutation(
+        "a graph that fails leaves its levels of torch.func",
+        "dialect/importers/foreign/fx/torch_state.py",
+        "            _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)\n",
+        "            pass\n",
+        ("peers/test_torch_transforms.py::test_an_error_within_a_transform_leaves_the_state_of_torch",),
+    ),
+    Mutation(
+        "a graph that fails forbids hooks from then on",
+        "dialect/importers/foreign/fx/torch_state.py",
+        "            _autograd._saved_tensors_hooks_enable()\n",
+        "            pass\n",
+        ("peers/test_torch_transforms.py::test_an_error_within_a_transform_leaves_the_state_of_torch",),
+    ),
+    Mutation(
+        "transforms of torch are left to torch where nothing is differentiated",
+        "dialect/importers/foreign/fx/gradient_stops.py",
+        "return function is torch.Tensor.detach_ or _functorch.get_dynamic_layer_stack_depth() > 0",
+        "return False",
+        ("peers/test_torch_transforms.py::test_transforms_are_parts_of_the_graph",),
+    ),
+    Mutation(
         "numbers that a graph of Dynamo reads are those of the first call",
         "executor/torch/dynamo_backend.py",
         "numbers = tuple([kept_value(inputs[k].item()) for k in self._read.values()])",

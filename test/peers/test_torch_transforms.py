@@ -44,17 +44,23 @@ def test_transforms_are_parts_of_the_graph(name):
     assert not counters["torch_calls"] and not counters["torch_ops"], compiled.explain()
 
 
-@pytest.mark.parametrize("fn", [torch.func.hessian(lambda x: (x**3).sum()), torch.func.vmap(torch.func.grad(loss))])
-def test_a_graph_that_cannot_be_exported_leaves_the_state_of_torch(fn):
+LEARNED = {name: weight.clone().requires_grad_() for name, weight in WEIGHTS.items()}
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (torch.func.hessian(lambda x: (x**3).sum()), (X[0],)),
+        (torch.func.vmap(torch.func.grad(loss), (None, 0)), (LEARNED, X)),
+    ],
+)
+def test_a_graph_that_cannot_be_exported_leaves_the_state_of_torch(fn, args):
     torch._dynamo.reset()
-    args = (X[0],) if fn is not TRANSFORMS["gradient"][0] and fn.__name__ != "grad" else None
-    if args is None:
-        args = ({k: v.expand(5, *v.shape).clone().requires_grad_() for k, v in WEIGHTS.items()}, X)
-    before = state()
-    compiled = torch.compile(fn, backend="profuse")
-    for _ in range(2):
+    before, compiled = state(), pf.torch.compile(fn, background=False)
+    for count in (1, 2):
         torch.testing.assert_close(compiled(*args), fn(*args))
         assert state() == before
+        assert compiled.calls.counters["torch_calls"] == count
 
 
 def test_an_error_within_a_transform_leaves_the_state_of_torch():

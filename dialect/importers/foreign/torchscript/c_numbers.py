@@ -17,7 +17,9 @@ _FILLED = python_numbers
 _LOG_OF_MOST = math.log(np.finfo(np.float64).max)
 
 
-def c_number(python: Callable[..., Any], of_arrays: Callable[..., Any], raises: Callable[..., Any], *numbers: Any) -> Any:
+def c_number(
+    python: Callable[..., Any], of_arrays: Callable[..., Any], raises: Callable[..., Any], *numbers: Any
+) -> Any:
     """What C++ gives for numbers.
 
     Args:
