@@ -35,7 +35,8 @@ FOREIGN_MUTATIONS = (
         "dialect/importers/foreign/fx/torch_state.py",
         "            _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)\n",
         "            pass\n",
-        ("peers/test_torch_transforms.py::test_an_error_within_a_transform_leaves_the_state_of_torch",),
+        ("peers/test_torch_transforms.py::test_a_graph_that_cannot_be_exported_leaves_the_state_of_torch",),
+        slow=True,
     ),
     Mutation(
         "a graph that fails forbids hooks from then on",
@@ -43,6 +44,7 @@ FOREIGN_MUTATIONS = (
         "            _autograd._saved_tensors_hooks_enable()\n",
         "            pass\n",
         ("peers/test_torch_transforms.py::test_an_error_within_a_transform_leaves_the_state_of_torch",),
+        slow=True,
     ),
     Mutation(
         "transforms of torch are left to torch where nothing is differentiated",

@@ -120,7 +120,7 @@ def test_values_of_python():
 
 
 def arithmetic(a: float, b: float, n: int, x: torch.Tensor):
-    return a / b, a // b, a % b, n / b, math.fmod(a, b), x * (a / b), a**0.5, math.pow(a, b)
+    return a / b, a // b, a % b, n / b, math.fmod(a, b), x * (a / b), a**0.5, math.pow(a, b), divmod(n, -2)
 
 
 def functions(a: float, x: torch.Tensor):
