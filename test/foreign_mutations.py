@@ -52,6 +52,7 @@ FOREIGN_MUTATIONS = (
         "return function is torch.Tensor.detach_ or _functorch.get_dynamic_layer_stack_depth() > 0",
         "return False",
         ("peers/test_torch_transforms.py::test_transforms_are_parts_of_the_graph",),
+        slow=True,
     ),
     Mutation(
         "numbers that a graph of Dynamo reads are those of the first call",

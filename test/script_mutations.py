@@ -11,6 +11,7 @@ SCRIPT_MUTATIONS = (
         "    return b == 0\n",
         "    return False\n",
         ("peers/test_torchscript_values.py::test_numbers_are_infinite_where_python_raises",),
+        slow=True,
     ),
     Mutation(
         "floats of scripts are divided exactly before they are rounded down",
@@ -18,6 +19,7 @@ SCRIPT_MUTATIONS = (
         "    number = a / b\n",
         "    return a // b\n",
         ("peers/test_torchscript_values.py::test_numbers_are_infinite_where_python_raises",),
+        slow=True,
     ),
     Mutation(
         "numbers that only a run tells are Python's in scripts",
@@ -25,6 +27,7 @@ SCRIPT_MUTATIONS = (
         "    if _is_open(*numbers):\n",
         "    if False:\n",
         ("peers/test_torchscript_values.py::test_numbers_of_contents_are_infinite_where_python_raises",),
+        slow=True,
     ),
     Mutation(
         "a text ends before its last letter",
