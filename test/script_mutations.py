@@ -6,6 +6,30 @@ _TESTS = "dialect/importers/foreign/torchscript/test_script_graphs.py::"
 
 SCRIPT_MUTATIONS = (
     Mutation(
+        "numbers of scripts are divided as in Python",
+        "dialect/importers/foreign/torchscript/c_numbers.py",
+        "    return b == 0\n",
+        "    return False\n",
+        ("peers/test_torchscript_values.py::test_numbers_are_infinite_where_python_raises",),
+        slow=True,
+    ),
+    Mutation(
+        "floats of scripts are divided exactly before they are rounded down",
+        "dialect/importers/foreign/torchscript/c_numbers.py",
+        "    number = a / b\n",
+        "    return a // b\n",
+        ("peers/test_torchscript_values.py::test_numbers_are_infinite_where_python_raises",),
+        slow=True,
+    ),
+    Mutation(
+        "numbers that only a run tells are Python's in scripts",
+        "dialect/importers/foreign/torchscript/c_numbers.py",
+        "    if _is_open(*numbers):\n",
+        "    if False:\n",
+        ("peers/test_torchscript_values.py::test_numbers_of_contents_are_infinite_where_python_raises",),
+        slow=True,
+    ),
+    Mutation(
         "a text ends before its last letter",
         "dialect/importers/foreign/torchscript/text_operators.py",
         "last + len(text) + 1 if last < 0 else last",

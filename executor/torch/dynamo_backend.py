@@ -14,6 +14,7 @@ from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
+from ...dialect.importers.foreign.fx.torch_state import state_kept
 from ..functions.function import GraphFunction
 from ..settings.events import log
 from .exported_call import ExportedCall, exported, traced
@@ -109,7 +110,8 @@ class DynamoGraph:
         self.torch_calls += 1
         self._runs.counters["torch_calls"] += 1
         self._runs.reasons.note(reason)
-        return self._module(*inputs)
+        with state_kept():
+            return self._module(*inputs)
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
         """What an export holds for: the numbers that the graph reads, and all sizes if these are no symbols."""

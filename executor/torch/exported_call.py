@@ -15,7 +15,8 @@ from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, DimDynamic, Shap
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
-from ...dialect.importers.foreign.fx.fx_export import FxExport, export, hooks_apart
+from ...dialect.importers.foreign.fx.fx_export import FxExport, export
+from ...dialect.importers.foreign.fx.torch_state import hooks_apart, state_kept
 from ..functions.function import GraphFunction
 from ..settings.fork_lock import hold_over_forks
 from .graph_parts import GraphParts
@@ -196,7 +197,7 @@ def traced(
         return [results[k] for k in kept]
 
     with _compiling():
-        whole: FxExport = export(own, fakes)
+        whole: FxExport = export(own, fakes, differentiates)
     for function in sorted(own_gradients - whole.own_gradients):
         raise TraceError(f"{function} is an autograd.Function with a gradient of its own")
     _check_default_dtype(whole.graph)
@@ -263,7 +264,8 @@ def _compiling() -> Iterator[None]:
         before, was_quiet = torch.compiler._is_compiling_flag, fake_tensor.log.disabled
         torch.compiler._is_compiling_flag = fake_tensor.log.disabled = True
         try:
-            yield
+            with state_kept():
+                yield
         finally:
             torch.compiler._is_compiling_flag, fake_tensor.log.disabled = before, was_quiet
 

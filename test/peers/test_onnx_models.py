@@ -270,3 +270,14 @@ def test_operators_that_are_missing_are_told_with_their_place(tmp_path):
     onnx.save(helper.make_model(helper.make_graph(nodes, "g", inputs, outputs)), tmp_path / "image.onnx")
     with pytest.raises(pf.ProfuseError, match=r"image\.onnx:open.*ImageDecoder"):
         pf.load(tmp_path / "image.onnx")
+
+
+def test_inputs_and_outputs_may_leave_their_ranks_open(tmp_path):
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Tanh", ["x"], ["y"])], "open", [x], [y])
+    path = tmp_path / "open.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    f = pf.load(path, background=False)
+    for array in (np.ones(3, np.float32), np.ones((2, 3), np.float32)) * 3:
+        assert_close(f(array), (np.tanh(array),), 1e-6)
+    assert f.state().counters["traces"] == 2  # one for each rank

@@ -1,5 +1,6 @@
 """TorchScript's values against torch.jit: shared memory, views that are written, layers, files, random values."""
 
+import math
 from typing import List, NamedTuple, Union  # noqa: UP035 - TorchScript knows these names
 
 import numpy as np
@@ -116,6 +117,52 @@ def test_values_of_python():
     for args in ((x, x * 2, "A cat."), (x, [x, x], "the mat sat"), (x, x, "7 b"), (x, x, "abc")):
         for _ in range(2):
             check_same(f(*args), script(*args))
+
+
+def arithmetic(a: float, b: float, n: int, x: torch.Tensor):
+    return a / b, a // b, a % b, n / b, math.fmod(a, b), x * (a / b), a**0.5, math.pow(a, b), divmod(n, -2)
+
+
+def functions(a: float, x: torch.Tensor):
+    return math.sqrt(a), math.log(a), math.log1p(a), math.acos(a), math.exp(a), x * math.log(a)
+
+
+def of_contents(x: torch.Tensor):
+    total = float(x.sum())
+    return total / float(x[0]), math.log(total), math.sqrt(float(x[0]))
+
+
+def check_numbers(found, wanted):
+    for a, b in zip(found, wanted, strict=True):
+        assert type(a) is type(b)
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=0, equal_nan=True)
+        if type(b) is float:
+            assert math.copysign(1, a) == math.copysign(1, b) or math.isnan(b)
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (
+            arithmetic,
+            [(a, b, 3) for a, b in ((7.0, -2.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 0.0), (-8.0, 1 / 3), (0.0, 4.0))],
+        ),
+        (functions, [(0.5,), (0.0,), (-1.0,), (2.0,), (1e4,), (-0.5,)]),
+    ],
+)
+def test_numbers_are_infinite_where_python_raises(function, calls):
+    script = torch.jit.script(function)
+    f, x = pf.torch.script(script, background=False), torch.ones(2)
+    for numbers in calls * 2:
+        check_numbers(f(*numbers, x), script(*numbers, x))
+
+
+def test_numbers_of_contents_are_infinite_where_python_raises():
+    script = torch.jit.script(of_contents)
+    f = pf.torch.script(script, background=False)
+    for numbers in ([1.0, 2.0], [0.0, 2.0], [0.0, 0.0], [-1.0, 0.5], [4.0, 1.0]):
+        for _ in range(2):
+            check_numbers(f(torch.tensor(numbers)), script(torch.tensor(numbers)))
 
 
 def test_recurrent_layers_alone_take_tensors():

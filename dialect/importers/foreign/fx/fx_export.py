@@ -22,6 +22,7 @@ from ..aten.all_aten import ATEN
 from .content_checks import CheckedFunctionalMode
 from .custom_gradients import noting
 from .gradient_stops import GradientStops
+from .torch_state import hooks_apart
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,13 @@ class FxExport:
     own_gradients: frozenset[str] = frozenset()
 
 
-def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
+def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any], differentiates: bool) -> FxExport:
     """Trace a function of flat inputs, which returns a flat list.
 
     Args:
         fn: the function.
         inputs: fake tensors of one mode, ints and symbolic ints.
+        differentiates: the graph is to be differentiated, so it notes where the function stops gradients.
 
     Raises what the function raises, and what torch raises where a graph cannot hold it, as for control flow on data.
     """
@@ -62,8 +64,8 @@ def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
             wrapped = [FunctionalTensor.to_functional(x) if isinstance(x, torch.Tensor) else x for x in values]
             with (
                 torch.set_grad_enabled(has_gradients),
-                GradientStops(has_gradients) as stops,
-                noting(stops if has_gradients else None) as names,
+                GradientStops(differentiates) as stops,
+                noting(stops if differentiates else None) as names,
             ):
                 results = [_plain(x) for x in mode.demanded(list(fn(*wrapped)))]
             own_gradients.update(names)
@@ -99,11 +101,6 @@ def functional_again(graph: Callable[..., Any]) -> Callable[..., Any]:
             return [_plain(x) for x in graph(*wrapped)]
 
     return functional
-
-
-def hooks_apart() -> Any:
-    """What is saved for gradients meanwhile reaches no hook of the user's, as those of `torch.utils.checkpoint`."""
-    return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
 
 
 def _plain(x: Any) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C import _functorch
 from torch.fx import traceback as notes
 from torch.overrides import TorchFunctionMode, resolve_name
 
@@ -58,7 +59,7 @@ class GradientStops(TorchFunctionMode):
         self._alive: list[torch.Tensor] = []
 
     def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        if function in _REFUSED:
+        if function in _REFUSED and not self._is_harmless(function):
             raise StopsUnsupported(f"{_REFUSED[function]} is nothing that a graph holds")
         if function in _SWITCHES:
             self._is_on = bool(args[0])
@@ -81,6 +82,12 @@ class GradientStops(TorchFunctionMode):
         if type(result) not in (tuple, list):
             return result
         return type(result)(self.without_gradient(x) if isinstance(x, torch.Tensor) else x for x in result)
+
+    def _is_harmless(self, function: Any) -> bool:
+        """True if there are no gradients that it is about, but those of a transform within the function."""
+        if self._has_gradients:
+            return False
+        return function is torch.Tensor.detach_ or _functorch.get_dynamic_layer_stack_depth() > 0
 
     def without_gradient(self, x: torch.Tensor) -> torch.Tensor:
         """The tensor, noted as one that gradients do not reach."""

@@ -56,7 +56,7 @@ def graph_of(model: Any, table: OperatorTable, name: str = "model.onnx") -> Fore
     """
     onnx = package()
     try:
-        onnx.checker.check_model(model)
+        _check(onnx, model)
     except Exception as error:  # checker's errors, and those of its C++
         raise IRError(f"{name} is no valid ONNX model: {error}") from None
     for entry in model.opset_import:
@@ -68,6 +68,20 @@ def graph_of(model: Any, table: OperatorTable, name: str = "model.onnx") -> Fore
                 hint="install a newer onnx, or export the model with an older opset_version",
             )
     return split(_GraphReader(inlined(model, table), table, name).graph())
+
+
+def _check(onnx: Any, model: Any) -> None:
+    """Have the package check a model, which may leave the ranks of its inputs and outputs open, as exporters do."""
+    values = [value.type for value in (*model.graph.input, *model.graph.output)]
+    tensors = [type_.tensor_type for type_ in values if type_.WhichOneof("value") == "tensor_type"]
+    of_any_rank = [tensor for tensor in tensors if not tensor.HasField("shape")]
+    for tensor in of_any_rank:
+        tensor.shape.SetInParent()  # a scalar's, which says no more to the checker
+    try:
+        onnx.checker.check_model(model)
+    finally:
+        for tensor in of_any_rank:
+            tensor.ClearField("shape")
 
 
 def _newest_version(onnx: Any, domain: str) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from ....errors import TraceError
-from ...numpy.handlers import python_numbers  # fills `CONVERSIONS` and `FUNCTIONS`
 from ...numpy.tracing.current import current, trace_error
 from ...numpy.tracing.operators import Recording, op
-from ...numpy.world.substitutes import CONVERSIONS, FUNCTIONS
+from ...numpy.world.substitutes import CONVERSIONS
 from ..interpreter import NodeContext
+from .c_numbers import float_power, floor_quotient, of_math, quotient, remainder
 from .carried_structures import UNINITIALIZED, is_leaf
 from .script_branches import is_open
 from .script_containers import ScriptDict, ScriptList
 from .script_table import is_distinct, script
-
-_FILLED = python_numbers
 
 
 def _register(function: Callable[..., Any], *names: str) -> None:
@@ -37,27 +34,13 @@ def _traced(*values: Any) -> bool:
     return any(isinstance(value, Recording) for value in values)
 
 
-def _of_math(name: str) -> Callable[..., Any]:
-    """A function of `math`, recorded for traced numbers."""
-    original = getattr(math, name)
-
-    def call(*numbers: Any) -> Any:
-        if not _traced(*numbers):
-            return original(*numbers)
-        if original not in FUNCTIONS:
-            return original(*(x.bake() if isinstance(x, Recording) else x for x in numbers))
-        return FUNCTIONS[original](*(x if isinstance(x, Recording) else float(x) for x in numbers))
-
-    return call
-
-
 for _name in (
     *("sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "erf", "erfc", "gamma", "lgamma", "fabs", "degrees"),
     *("radians", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc", "gcd", "factorial", "copysign", "fmod"),
     "hypot",
 ):
-    _register(_of_math(_name), f"aten::{_name}")
+    _register(of_math(_name), f"aten::{_name}")
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -71,6 +54,7 @@ def _float_power(call: NodeContext, a: Any, b: Any) -> Any:
 
 script("aten::pow")(_float_power)
 script("aten::pow.int_to_int")(lambda call, a, b: _power(a, b))
+_register(float_power, "aten::pow.float", "aten::pow.int_float")
 script("aten::pow.Scalar")(lambda call, a, b: _power(a, b))
 script("aten::pow.Scalar_Scalar")(lambda call, a, b: _power(a, b))
 
@@ -92,8 +76,11 @@ def _times(a: Any, b: Any) -> Any:
 _register(_sum, "aten::add", "prim::add")
 _register(operator.sub, "aten::sub")
 _register(_times, "aten::mul")
-_register(operator.truediv, "aten::div", "prim::div")
+_register(quotient, "aten::div", "prim::div")
+_register(floor_quotient, "aten::floordiv.float", "aten::floordiv.int_float", "aten::floordiv.float_int")
 _register(operator.floordiv, "aten::floordiv")
+_register(remainder, "aten::remainder.float", "aten::remainder.int_float", "aten::remainder.float_int")
+_register(lambda a, b: (a // b, a % b), "aten::divmod.int")
 _register(operator.neg, "aten::neg")
 _register(operator.lshift, "aten::__lshift__")
 _register(operator.rshift, "aten::__rshift__")
