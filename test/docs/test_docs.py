@@ -1,7 +1,8 @@
 """Python blocks of the README and of the docs pages run in new processes, as a reader pastes them.
 
-Each block runs alone. The exceptions have ``<!-- continues -->`` in front: they show what the class or the run of
-the block before has become, and are pasted behind it.
+Each block runs alone: in a module of its own, and in a process of its own where every case runs; else those of a page
+share one, as most of the time is the start of processes and their workers. The exceptions have ``<!-- continues -->``
+in front: they show what the class or the run of the block before has become, and are pasted behind it.
 """
 
 from __future__ import annotations
@@ -41,29 +42,42 @@ def pasted(page: Path) -> list[str]:
     return scripts
 
 
-SCRIPTS = [
-    pytest.param(page, script, id=f"{page.name}-{number}")
-    for page in PAGES
-    for number, script in enumerate(pasted(page), 1)
-]
+ALONE = {"compiled-autograd"}  # pages that look at all that their process has captured
 
 
-@pytest.mark.parametrize(("page", "script"), SCRIPTS)
-def test_python_blocks_run(page, script, tmp_path):
+def is_installed(package: str) -> bool:
+    spec = find_spec(package)
+    return spec is not None and spec.origin is not None  # a folder of tests may have the name
+
+
+def processes(page: Path) -> list:
+    """The cases of a page: what each of its processes runs."""
+    scripts = pasted(page)
+    if not EVERY_CASE and page.stem not in ALONE:
+        return [pytest.param(page, scripts, id=page.name)] if scripts else []
+    return [pytest.param(page, [script], id=f"{page.name}-{number}") for number, script in enumerate(scripts, 1)]
+
+
+RUN_ALL = "import runpy, sys\nfor file in sys.argv[1:]: runpy.run_path(file, run_name='__main__')"
+
+
+@pytest.mark.parametrize(("page", "scripts"), [case for page in PAGES for case in processes(page)])
+def test_python_blocks_run(page, scripts, tmp_path):
     """With default settings, the disk cache and compiles in the background included."""
-    for package in OPTIONAL.findall(script):
-        spec = find_spec(package)
-        if spec is None or spec.origin is None:  # a folder of tests may have the name
-            pytest.skip(f"{package} is not installed")
-    # A file of its own: tracing reads source. Its name is that of no module, as the page on torch has.
-    file = tmp_path / f"page_{page.stem.replace('-', '_').lower()}.py"
-    file.write_text(script, "utf-8")
+    scripts = [script for script in scripts if all(map(is_installed, OPTIONAL.findall(script)))]
+    if not scripts:
+        pytest.skip("what it shows is not installed")
+    # Files of their own: tracing reads source. Their names are those of no modules, as the page on torch has.
+    files = [tmp_path / f"page_{page.stem.replace('-', '_').lower()}_{number}.py" for number in range(len(scripts))]
+    for file, script in zip(files, scripts, strict=True):
+        file.write_text(script, "utf-8")
+    command = [files[0]] if len(files) == 1 else ["-c", RUN_ALL, *files]
     default = {k: v for k, v in os.environ.items() if not k.startswith("PROFUSE_")}
     attempts = ("nothing on disk", "what the first process left on disk")
     # A process of each block takes seconds: of the pages, one is enough but where every case runs.
     for attempt in attempts if EVERY_CASE or page.stem == "README" else attempts[:1]:
         done = subprocess.run(
-            [sys.executable, "-W", "error", str(file)],
+            [sys.executable, "-W", "error", *map(str, command)],
             env=default | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
             capture_output=True,
             text=True,
