@@ -78,7 +78,8 @@ class Flags:
 
         With them the numbers of the links between. ``group``: what values beside that which the value becomes are.
         """
-        choices, numbers = self._choices, []
+        choices = self._choices
+        numbers: Flag = []
         if way.link is None and (way.root in group or way.root not in choices.outer):
             return self._meeting(value, group.get(way.root, way.root))
         while value not in choices.outer and value not in self._ends:
