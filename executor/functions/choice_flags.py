@@ -207,7 +207,7 @@ class Flags:
         return Instr(instr.op, tuple(operands), results, instr.attrs, tuple(blocks), instr.loc)
 
 
-class Chosen(Op):
+class ChosenArray(Op):
     """The array that a branch or a loop gives: the first of several whose flag is true, else one of its own."""
 
     @classmethod
@@ -244,7 +244,7 @@ def chosen_array(own: int, value: int, flags: Mapping[Way, Flag], choices: Choic
                     operands.append(v)
             links.append((bound_evaluate(link), places))
         ways.append((start, start + 1, links))
-    return Instr(Chosen, tuple(operands), (value,), {"ways": ways})
+    return Instr(ChosenArray, tuple(operands), (value,), {"ways": ways})
 
 
 def inner_numbers(choices: Choices, way: Way) -> list[int]:
