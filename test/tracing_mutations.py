@@ -15,8 +15,8 @@ TRACING_MUTATIONS = (
     Mutation(
         "parts of what a kernel makes are contiguous",
         "executor/functions/result_origins.py",
-        "if view.root in self.inputs or view.root in self._shared:\n            return True\n",
-        "if view.root in self.inputs or view.root in self._shared:\n            return True\n        return False\n",
+        "view.root in self._chosen:\n            return True\n",
+        "view.root in self._chosen:\n            return True\n        return False\n",
         ("executor/functions/test_memory_of_results.py::test_results_are_those_of_python",),
     ),
     Mutation(

@@ -78,7 +78,8 @@ class Flags:
 
         With them the numbers of the links between. ``group``: what values beside that which the value becomes are.
         """
-        choices, numbers = self._choices, []
+        choices = self._choices
+        numbers: Flag = []
         if way.link is None and (way.root in group or way.root not in choices.outer):
             return self._meeting(value, group.get(way.root, way.root))
         while value not in choices.outer and value not in self._ends:
@@ -206,7 +207,7 @@ class Flags:
         return Instr(instr.op, tuple(operands), results, instr.attrs, tuple(blocks), instr.loc)
 
 
-class Chosen(Op):
+class ChosenArray(Op):
     """The array that a branch or a loop gives: the first of several whose flag is true, else one of its own."""
 
     @classmethod
@@ -243,7 +244,7 @@ def chosen_array(own: int, value: int, flags: Mapping[Way, Flag], choices: Choic
                     operands.append(v)
             links.append((bound_evaluate(link), places))
         ways.append((start, start + 1, links))
-    return Instr(Chosen, tuple(operands), (value,), {"ways": ways})
+    return Instr(ChosenArray, tuple(operands), (value,), {"ways": ways})
 
 
 def inner_numbers(choices: Choices, way: Way) -> list[int]:

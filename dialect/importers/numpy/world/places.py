@@ -93,7 +93,7 @@ class _Answer(Facet):
 ANSWER = _Answer()
 
 
-class _Kind(Facet):
+class _ObjectClass(Facet):
     """The class of an object, which may be given another one (`x.__class__ = …`)."""
 
     step = "class"
@@ -105,7 +105,7 @@ class _Kind(Facet):
         return type(target)
 
 
-KIND = _Kind()
+KIND = _ObjectClass()
 
 
 def cell_place(cell: types.CellType, name: str) -> Place:
