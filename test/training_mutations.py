@@ -75,7 +75,7 @@ TRAINING_MUTATIONS = (
     Mutation(
         "sizes are read of arrays that are kept for them",
         "dialect/autodiff/residuals.py",
-        "    _read_sizes(rec, reverse)\n",
+        "    _read_sizes(rec, reverse, shaped)\n",
         "",
         ("dialect/gradients/test_borrowed.py::test_arrays_of_which_the_shape_alone_is_read_are_named_apart",),
     ),

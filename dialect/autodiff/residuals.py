@@ -85,6 +85,7 @@ def residuals(
             that cannot be reached, the fewest bytes are kept that can be.
         shaped: values that cost nothing to keep if the reverse half reads their sizes alone.
     """
+    _read_sizes(rec, reverse, shaped)
     _read_sizes_alone(rec, reverse)
     cut = _Cut(rec, reverse, variables, in_memory, shaped)
     best = cut.residuals(())
@@ -222,8 +223,7 @@ class _Cut:
 
 
 def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
-    """Replace arrays of which a block reads nothing but the shape by zeros of that shape, and queries by sizes."""
-    _read_sizes(rec, reverse)
+    """Replace arrays of which a block reads nothing but the shape by zeros of that shape."""
     instrs = list(reverse.walk())
     shapes = {i.operands[1] for i in instrs if _is_like(i)}
     others = {v for i in instrs for v in (i.operands[:1] if _is_like(i) else i.operands)}
@@ -246,12 +246,11 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
     _compute(reverse, zeros_block.instrs)
 
 
-def _read_sizes(rec: Recorder, reverse: Block) -> None:
-    """Have a block read sizes of the forward half's arrays as numbers, for which no array has to be kept."""
-    outer = values_read(reverse)
+def _read_sizes(rec: Recorder, reverse: Block, shaped: Collection[int]) -> None:
+    """Have a block read sizes of some arrays of the forward half as numbers, for which no elements have to be kept."""
     sizes: dict[int, int] = {}
     for block in nested(reverse):
-        queries = [i for i in block.instrs if i.op is Dim and i.operands[0] in outer]
+        queries = [i for i in block.instrs if i.op is Dim and i.operands[0] in shaped]
         for instr in queries:
             (value,) = instr.operands
             sizes[instr.results[0]] = _size(rec, value, normalize_axis(instr.attrs["axis"], len(rec.shape(value))))

@@ -249,8 +249,8 @@ class PythonSource:
         instr, operands = step.instr, step.operands
         if self.adapt is not None or not instr.op.foreign:
             return False
-        names = [[f"v{v}" for v in values] for values in (operands, instr.results)]
-        lines = instr.op.source(instr.op.full_attrs(instr.attrs), *names, [f"v{v}" for v in step.dead])
+        reads, makes, last = ([f"v{v}" for v in values] for values in (operands, instr.results, step.dead))
+        lines = instr.op.source(instr.op.full_attrs(instr.attrs), reads, makes, last)
         if lines is None:
             return False
         for line in lines:
