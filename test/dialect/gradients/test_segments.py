@@ -109,7 +109,7 @@ def total(grads, directions):
 ROUNDS = [(9, 9, 10, 16), (23, 23, 1, 8)] if EVERY_CASE else [(9, 9, 10), (23, 1, 8)]
 
 
-@pytest.mark.sampled(3, each=("numbers", "profiling"))
+@pytest.mark.sampled(6, each=("numbers", "profiling"))
 @pytest.mark.parametrize("f, numbers, profiling", pairs(FUNCTIONS, ROUNDS, [True, False]))
 def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, profiling):
     """Joint and split, at numbers of rounds that are squares, one more, and few."""
