@@ -54,9 +54,23 @@ TRAINING_MUTATIONS = (
     Mutation(
         "a gradient is found again whatever it is differentiated by",
         "executor/functions/grad.py",
-        "key = (fn, places, has_aux, with_value, knobs.background)",
-        "key = (fn, has_aux, with_value, knobs.background)",
+        "key = (fn, places, has_aux, with_value, knobs.changed)",
+        "key = (fn, has_aux, with_value, knobs.changed)",
         ("executor/functions/test_derivatives_kept.py::test_gradients_are_found_again_while_they_are_there",),
+    ),
+    Mutation(
+        "a gradient is found again under other settings",
+        "executor/functions/grad.py",
+        "key = (fn, places, has_aux, with_value, knobs.changed)",
+        "key = (fn, places, has_aux, with_value)",
+        ("executor/functions/test_derivatives_kept.py::test_derivatives_are_those_of_the_settings_that_hold",),
+    ),
+    Mutation(
+        "settings that are as at first count as changed",
+        "executor/settings/knobs.py",
+        'if value != self.__dict__["_first"].setdefault(name, previous):',
+        "if True:",
+        ("executor/functions/test_derivatives_kept.py::test_derivatives_are_those_of_the_settings_that_hold",),
     ),
     Mutation(
         "a gradient that is asked for again and again is not kept",

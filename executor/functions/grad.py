@@ -187,7 +187,7 @@ def _jitted(kind: type, fn: Any, *options: Any) -> GraphFunction:
         functions = _kept_with(base)
     except TypeError:  # not hashed
         return jit(kind(fn, *options), unsupported="raise")
-    key = (kind, *options, *derivatives)
+    key = (kind, *options, *derivatives, knobs.changed)
     if key not in functions:
         if not functions:
             _note_made(base, {"forward": "vjp"}.get(what, what))
@@ -252,7 +252,7 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
         )
     is_plain = not options
     places = tuple(wrt) if isinstance(wrt, list) else wrt
-    key = (fn, places, has_aux, with_value, knobs.background)
+    key = (fn, places, has_aux, with_value, knobs.changed)
     # Methods are equal only where their objects are the same one; what equality of others means is theirs to say.
     is_found_again = is_plain and type(fn) in (FunctionType, MethodType, GraphFunction)
     if is_found_again and (function := _alive.get(key)) is not None:

@@ -293,10 +293,19 @@ def checked(name: str, value: Any) -> Any:
 
 
 class Knobs:
-    """Attribute access to `KNOBS`; thread-safe."""
+    """Attribute access to `KNOBS`; thread-safe.
+
+    Attributes:
+        changed: the values that differ from what the process began with, by name: what is kept for later, such as
+            a function that traces under these, is kept for equal ones.
+    """
+
+    changed: frozenset[tuple[str, Any]]
 
     def __init__(self) -> None:
         object.__setattr__(self, "_values", {})
+        object.__setattr__(self, "_first", {})  # by name, the values before the first change
+        object.__setattr__(self, "changed", frozenset())
         object.__setattr__(self, "_lock", threading.Lock())
         object.__setattr__(self, "_watchers", {})
 
@@ -325,6 +334,10 @@ class Knobs:
         with self.__dict__["_lock"]:
             previous = values[name] if name in values else _from_environment(name, knob)
             values[name] = value
+            others = [item for item in self.changed if item[0] != name]
+            if value != self.__dict__["_first"].setdefault(name, previous):
+                others.append((name, value))
+            object.__setattr__(self, "changed", frozenset(others))
         for watcher in self.__dict__["_watchers"].get(name, ()):
             watcher(value)
         return previous

@@ -86,11 +86,26 @@ def test_gradients_are_found_again_while_they_are_there():
         pf.grad(lambda_of_none),
     ]
     assert len({*map(id, (g, *others))}) == 6
-    with pf.knobs.override(background=not pf.knobs.background):
-        assert pf.grad(quartic) is not g
     model, other = Model(), Model()
     g = pf.grad(model.loss)
     assert pf.grad(model.loss) is g and pf.grad(other.loss) is not g
+
+
+def test_derivatives_are_those_of_the_settings_that_hold():
+    """Graphs are made by some settings: `exact` decides about bits."""
+    derivatives = [
+        lambda: pf.grad(quartic),
+        lambda: pf.value_and_grad(pair, has_aux=True),
+        lambda: grad._jitted(grad.Jvp, quartic),
+        lambda: grad._jitted(grad.Forward, quartic, None, 1.0),
+    ]
+    for derivative in derivatives:
+        usual = derivative()
+        for change in {"exact": True}, {"background": not pf.knobs.background}, {"loop_bytes": 1 << 20}:
+            with pf.knobs.override(**change):
+                changed = derivative()
+                assert changed is not usual and derivative() is changed
+            assert derivative() is usual
 
 
 @pytest.mark.parametrize(

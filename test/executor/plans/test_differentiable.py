@@ -522,7 +522,7 @@ def test_writes_to_results_that_are_no_floats_do_not_reach_gradients():
         np.asarray(found)[...] = 0
         value.backward()
         np.testing.assert_allclose(a.grad, want)
-    assert graph(f).captured_outputs == (1,), "which the reverse half reads"
+    assert 1 in graph(f).captured_outputs, "which the reverse half reads"
 
 
 def test_a_saved_output_is_no_reference_to_itself():
