@@ -109,6 +109,12 @@ def test_what_a_decorator_of_a_package_counts():
         assert counts[0].calls == 2 * k - 1
         np.testing.assert_array_equal(both(X), X * 4)
         assert [counted.calls for counted in counts] == [2 * k, k]
+    reached = [lambda x: functools.partial(wrapped[0])(x), lambda x: next(f for f in wrapped)(x)]
+    for f in (pf.jit(fn, profiled_runs=1000) for fn in reached):  # no name leads to what the decorator keeps
+        before = counts[0].calls
+        for k in range(1, 5):
+            np.testing.assert_array_equal(f(X), X * 2)
+            assert counts[0].calls == before + k
 
 
 def _method_dispatched():
