@@ -408,13 +408,6 @@ LOOP_MUTATIONS = (
         ("executor/functions/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
     ),
     Mutation(
-        "branches replace arrays that they leave",
-        "dialect/importers/numpy/source/branches.py",
-        "if is_kept and type(moved.old) is TracedArray and moved.old.ndim:",
-        "if False:",
-        ("executor/functions/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
-    ),
-    Mutation(
         "loops are given up for branches of what they call",
         "dialect/importers/numpy/capture/tracer.py",
         "if rec.source is not None and rec.source.open and _has_branches(error, rec):",

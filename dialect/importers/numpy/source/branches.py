@@ -166,9 +166,6 @@ class Branches(Trial):
             sides = [m[key].new if key in m else moved.old for m in self._moved]
             if not all(map(is_carried, sides)):
                 self.refuse(f"{moved.place.name} is no array or number behind its branches")
-            is_kept = any(key not in m for m in self._moved)
-            if is_kept and type(moved.old) is TracedArray and moved.old.ndim:
-                self.refuse(f"{moved.place.name} keeps its array in one branch")
             pairs.append((moved, sides))
         return pairs
 
