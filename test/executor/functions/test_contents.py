@@ -60,6 +60,8 @@ CASES = {
 @pytest.mark.parametrize("unsupported", ["python", "raise"])
 @pytest.mark.parametrize("case", CASES)
 def test_changes_in_place_are_seen(case, unsupported):
+    if (case, unsupported) == ("no axes", "raise"):
+        pytest.skip("no graph can hold it")
     function, change = CASES[case]
     jitted, x = pf.jit(function, unsupported=unsupported), np.arange(3.0)
     for k in range(6):
