@@ -6,7 +6,7 @@ taken on that way. Branches give flags, and loops carry them, as they do with th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...dialect.errors import TraceError
@@ -16,7 +16,7 @@ from ...dialect.ir.types import BOOL_SCALAR, ScalarType
 from ...dialect.ops.control_flow.control import For, If
 from ...dialect.ops.create import Constant
 from ..interpret.evaluate import bound_evaluate
-from .result_choices import Choices, Way
+from .result_choices import Choices, Way, values_of
 
 Flag = list[int]  # the truth, and the numbers of all links
 
@@ -37,10 +37,9 @@ class Flags:
     def __init__(self, program: Program, choices: Choices, ways: Mapping[int, Sequence[Way]]) -> None:
         self._choices = choices
         self._made = {value: instr for instr in program.body.walk() for value in instr.results}
-        self._ends: dict[
-            int, list[dict[int, int]]
-        ] = {}  # of what blocks give and take: what it, and what is beside it, is
-        self._order = {value: k for k, value in enumerate(_values(program.body))}
+        # Of what blocks give and take: what it, and what is beside it, is.
+        self._ends: dict[int, list[dict[int, int]]] = {}
+        self._order = {value: k for k, value in enumerate(values_of(program.body))}
         for instr in program.body.walk():
             for values, ends in _ends(instr) if instr.blocks else ():
                 group = dict(zip(values, ends, strict=True))
@@ -272,12 +271,3 @@ def _ends(instr: Instr) -> list[tuple[Sequence[int], Sequence[int]]]:
         (last.args, first.outputs[1:]),
         (instr.results, last.args),
     ]
-
-
-def _values(block: Block) -> Iterator[int]:
-    """The values of a block and of those in it, in order: results of an instruction behind what its blocks have."""
-    yield from block.args
-    for instr in block.instrs:
-        for inner in instr.blocks:
-            yield from _values(inner)
-        yield from instr.results

@@ -169,9 +169,8 @@ def custom_vjp(functions: type) -> CustomVjp:
 
 _made_of: OrderedDict[Any, dict[tuple, GraphFunction]] = OrderedDict()  # the one that was asked for last is last
 _KEPT = 64  # functions: what is made of one keeps it, with all that it closes over
-_alive: WeakValueDictionary[tuple, GraphFunction] = (
-    WeakValueDictionary()
-)  # gradients without options, by what they are of
+# Gradients without options, by what they are of.
+_alive: WeakValueDictionary[tuple, GraphFunction] = WeakValueDictionary()
 _asked_for: WeakKeyDictionary[Any, set[tuple]] = WeakKeyDictionary()  # functions, with the gradients of each
 _times_made: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 _TOO_OFTEN = 4  # functions made of the same code, each of which is traced anew

@@ -166,7 +166,7 @@ class Choices:
         """Find what a branch or a loop may give, of all that is outside of it."""
         inner = self._inner.get(id(instr))
         if inner is None:
-            inner = self._inner[id(instr)] = frozenset(_values_in(instr))
+            inner = self._inner[id(instr)] = frozenset(v for block in instr.blocks for v in values_of(block))
         if instr.op is If:
             for possible in [self._run(block) for block in instr.blocks]:
                 self._join(instr.results, possible, inner)
@@ -264,10 +264,10 @@ class Choices:
         return ways
 
 
-def _values_in(instr: Instr) -> Iterator[int]:
-    """The values that the blocks of an instruction have, arguments of blocks included."""
-    for block in instr.blocks:
-        yield from block.args
-        for inner in block.instrs:
-            yield from inner.results
-            yield from _values_in(inner)
+def values_of(block: Block) -> Iterator[int]:
+    """The values of a block and of those in it, in order: results of an instruction behind what its blocks have."""
+    yield from block.args
+    for instr in block.instrs:
+        for inner in instr.blocks:
+            yield from values_of(inner)
+        yield from instr.results

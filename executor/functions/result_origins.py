@@ -100,8 +100,9 @@ class Origins:
         self.program.types, self.program.count = dict(self.graph.types), self.graph.count
         for value, some in ways.items():
             links = [link for way in some for link, _ in way.links]
-            if any(link.op is _Taken and link.attrs["take"] is None for link in links):
-                raise _copied(links[0])
+            for link in links:
+                if link.op is _Taken and link.attrs["take"] is None:
+                    raise _copied(link)
             if self._writes and any(link.op.layout_decides or link.attrs.get("order") for link in links):
                 raise LAYOUT_DECIDES
             self.raw[value] = raw = self.program.new_value(self.program.type_of(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import ops_in, walk
 from ..linalg.element import emit, int_type
 from ..linalg.loop_builder import ASSERT
 
@@ -32,7 +32,7 @@ def end_void_threads(kernel: ir.Operation) -> None:
             ir.Operation.create("gpu.return")
     for op in [op for op in walk(kernel) if op.name == ASSERT]:
         block = op.block
-        order = [view.operation for view in block.operations]
+        order = ops_in(block)
         behind = block.create_after()
         for later in order[order.index(op) + 1 :]:
             behind.append(later)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...dialect.dataclass import dataclass
+from ...dialect.mlir.rewrite import ops_in
 from . import affine as ix
 from .access import operand_view
 from .graph import Body, Compute, Graph, Product, Read, RowMajorReshape, Tensor
@@ -131,7 +132,7 @@ def _is_addition(body: Body) -> bool:
     """True if a region only adds its two inputs."""
     if body.block is None or body.extracts:
         return False
-    first, *rest = (view.operation for view in body.block.operations)
+    first, *rest = ops_in(body.block)
     left, right, _ = body.block.arguments
     return (
         first.name == "arith.addf"

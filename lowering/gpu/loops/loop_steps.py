@@ -16,7 +16,7 @@ from ....dialect.dataclass import dataclass
 from ....dialect.errors import LoweringError
 from ....dialect.mlir.context import loc_of
 from ....dialect.mlir.nesting import is_inside
-from ....dialect.mlir.rewrite import walk
+from ....dialect.mlir.rewrite import ops_in, walk
 from ...buffers.sharing.linear import constant_of
 from ...buffers.sharing.repeats import ends_surely
 from ...buffers.sharing.rounds import base_of, what_rounds_share
@@ -98,7 +98,7 @@ def divide(func: ir.Operation, has_flag: bool, arrays: bool) -> tuple[list[Step]
     steps: list[Step] = []
     first: list[ir.Operation] = []
     waiting: list[ir.Operation] = []
-    *operations, _end = [view.operation for view in func.regions[0].blocks[0].operations]
+    *operations, _end = ops_in(func.regions[0].blocks[0])
     for op in operations:
         if pure.takes(op):
             if any(o.name == ASSERT for o in (op, *walk(op))):
@@ -137,7 +137,7 @@ def _rounds(op: ir.Operation, pure: Pure, arrays: bool) -> Rounds:
 
 def _nested(loop: ir.Operation, outermost: ir.Operation, pure: Pure) -> ir.Operation | None:
     """The loop whose rounds are all that a round of another one does, if they are independent."""
-    *inside, _end = [view.operation for view in loop.regions[0].blocks[0].operations]
+    *inside, _end = ops_in(loop.regions[0].blocks[0])
     effects = [op for op in inside if not pure.holds(op)]
     if len(effects) != 1 or effects[0].name != "scf.for" or what_rounds_share(effects[0]):
         return None

@@ -16,7 +16,7 @@ from ....dialect.ir.size_algebra import sym_max, sym_min
 from ....dialect.ir.symbolic import Dim
 from ....dialect.mlir.context import loc_of
 from ....dialect.mlir.nesting import is_inside
-from ....dialect.mlir.rewrite import walk
+from ....dialect.mlir.rewrite import ops_in, walk
 from ...buffers.sharing.rounds import base_of, is_private
 from ...buffers.sharing.work import emit_count
 from ...linalg.loop_builder import ASSERT
@@ -92,7 +92,7 @@ class Thread:
                 index = loop.regions[0].blocks[0].arguments[0]
                 self.values[index] = ops.add(low, ops.mul(place, by))
             for loop in loops:
-                *inside, _end = [view.operation for view in loop.regions[0].blocks[0].operations]
+                *inside, _end = ops_in(loop.regions[0].blocks[0])
                 for op in inside:
                     if op not in loops:
                         self._copy(op)
@@ -285,8 +285,8 @@ class Thread:
                 inner = copy.blocks.append(*block_types)
                 self._bind(block.arguments, inner.arguments)
                 with ir.InsertionPoint(inner):
-                    for view in block.operations:
-                        self._copy(view.operation)
+                    for inside in ops_in(block):
+                        self._copy(inside)
         self._bind(op.results, new_op.results)
 
     def _bind(self, old: Sequence[ir.Value], new: Sequence[ir.Value]) -> None:
