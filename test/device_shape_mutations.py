@@ -29,7 +29,7 @@ DEVICE_SHAPE_MUTATIONS = (
         f"{_ROOM}/shape_rules.py",
         "    return (distinct[0],) * site.count\n",
         "    return (sizes[0],) * site.count\n",
-        (f"{_SHAPES}::test_r3_32_sizes_are_those_of_numpy",),
+        (f"{_SHAPES}::test_r3_32_sizes_are_those_that_operands_broadcast_to",),
     ),
     Mutation(
         "the last chunk has the size of the others",

@@ -313,6 +313,13 @@ def test_r3_32_sizes_are_those_of_numpy(shape, data):
     assert by_rule == actual
 
 
+@pytest.mark.parametrize("shapes", [((2, 3), (1, 3)), ((1, 3), (2, 3)), ((3,), (2, 1)), ((2, 1), (1, 3))])
+def test_r3_32_sizes_are_those_that_operands_broadcast_to(shapes):
+    """Whichever of them has the longer axis."""
+    by_rule, actual = sizes_by_rule("mul", [np.zeros(shape, np.float32) for shape in shapes])
+    assert by_rule == actual == [(2, 3)]
+
+
 def test_r3_32_seven_in_three_chunks():
     by_rule, actual = sizes_by_rule("chunk", [np.zeros((2, 7), np.float32)], axis=1, chunks=3)
     assert by_rule == actual == [(2, 3), (2, 3), (2, 1)]

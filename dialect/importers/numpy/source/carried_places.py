@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..tracing.traced import TracedArray
 from ..world.places import Key, Place
 
 
@@ -69,14 +68,6 @@ class CarriedPlaces:
             value = values.pop(name)
             place.put(place.holder, value)
             yield value
-
-    @property
-    def hold_arrays(self) -> bool:
-        """True if arrays of the caller's are carried: where there is no round, they stay there."""
-        return any(
-            type(value) is TracedArray and value.storage is not None and bool(value.storage.owner)
-            for value in self.start.values()
-        )
 
 
 __all__ = ["CarriedPlaces", "Key", "Moved"]

@@ -309,7 +309,7 @@ class RecordedLoop(Trial):
         """False if the loop has no round here, and the graph is to hold for this alone."""
         # Behind a first round of its own, the formula of the last index holds for no round, too.
         after = bool(self.given & frozenset(self.site.after)) and not self._peeled
-        after = after or self.places.hold_arrays or bool(self.fixed)
+        after = after or bool(self.fixed)
         after = after or any(growing.needs_a_round for growing in self._lists.values())
         if not after and not self.needs_a_round():
             return True

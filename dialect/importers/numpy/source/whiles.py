@@ -141,8 +141,8 @@ class RecordedWhile(Trial):
         self.leave()
         if self._is_constant and not self.stops:
             self.refuse("its condition is no array or number that changes")
-        if self._is_open and (self.places.hold_arrays or self.fixed):
-            self.refuse("it may have no round, and attributes, items or names then keep objects")
+        if self._is_open and self.fixed:
+            self.refuse("it may have no round, and names are then unbound")
         if not self.is_safe() or (self.needs_a_round() and not self._is_fit()):
             self.peel("its variables have other types before the first round")
             return False

@@ -425,6 +425,50 @@ def test_other_programs_do_what_python_does(function, n):
         assert same[0] == same[1], (call, same)
 
 
+def bound_by_a_round(h, n):
+    for _ in range(n):
+        h.u = h.u * 0.5 + 1
+        name = h.other
+    return name.x + 1
+
+
+def bound_while_a_condition_holds(h, n):
+    k = 0
+    while k < n:
+        h.u = h.u * 0.5 + 1
+        name = h.other
+        k += 1
+    return name.x + 1
+
+
+@pytest.mark.parametrize("function", [bound_by_a_round, bound_while_a_condition_holds], ids=lambda x: x.__name__)
+def test_no_round_binds_no_name_to_an_object(function):
+    f = pf.jit(function, unsupported="python")
+    mine, theirs = holder(), holder()
+    for n in (300, 301, 302, 0, 303):
+        if n == 0:
+            for g, h in ((f, mine), (function, theirs)):
+                with pytest.raises(UnboundLocalError):
+                    g(h, n)
+        else:
+            assert f(mine, n) == function(theirs, n)
+        f.wait()
+        equal_results(told(mine), told(theirs))
+
+
+@pytest.mark.parametrize("function", OTHERS, ids=lambda x: x.__name__)
+def test_rounds_and_none_take_turns(function):
+    f = pf.jit(function, unsupported="python")
+    mine, theirs = holder(), holder()
+    for n in (3, 3, 3, 1, 3) if function is a_new_attribute else (3, 3, 3, 0, 3, 1, 0, 3):
+        kept = [(h.u, h.other, h.rows) for h in (mine, theirs)]
+        equal_results(f(mine, n), function(theirs, n))
+        f.wait()
+        equal_results(told(mine), told(theirs))
+        same = [(h.u is u, h.other is o, h.rows is r) for h, (u, o, r) in zip((mine, theirs), kept, strict=True)]
+        assert same[0] == same[1], (n, same)
+
+
 def test_what_was_written_before_an_error_stays():
     f = pf.jit(it_fails_on_the_way, unsupported="python")
     mine, theirs = holder(), holder()
