@@ -403,8 +403,8 @@ LOOP_MUTATIONS = (
     Mutation(
         "names are bound to objects by whiles without rounds",
         "dialect/importers/numpy/source/whiles.py",
-        "if self._is_open and self.fixed:",
-        "if False:",
+        "if self.fixed and (self._is_open or not self._first):",
+        "if self.fixed and self._is_open:",
         ("executor/functions/loops/test_carried_places.py::test_no_round_binds_no_name_to_an_object",),
     ),
     Mutation(

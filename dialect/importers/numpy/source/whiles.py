@@ -32,7 +32,8 @@ class RecordedWhile(Trial):
         self._state = PYTHON
         self._rounds = 0
         self._ends = self._peeled = self._is_constant = False
-        self._is_open = False  # the condition before the first recorded round is not known
+        self._first: Any = None  # the condition before the first recorded round
+        self._is_open = False  # it is not known
         self._is_left = False  # maybe, in the round that is recorded on its own
         self._before = Block()
         self._body = Block()
@@ -70,7 +71,7 @@ class RecordedWhile(Trial):
         if self._is_left and self._rounds > 1 and not may_record:
             self.refuse("the round that is recorded on its own may leave it")
         if may_record and self.source.decided(self.key) is None:
-            self._is_open = self.source.is_open(condition)
+            self._first, self._is_open = condition, self.source.is_open(condition)
             self._state = TESTED
             return False
         self._ends = not condition
@@ -141,12 +142,12 @@ class RecordedWhile(Trial):
         self.leave()
         if self._is_constant and not self.stops:
             self.refuse("its condition is no array or number that changes")
-        if self._is_open and self.fixed:
-            self.refuse("it may have no round, and names are then unbound")
         if not self.is_safe() or (self.needs_a_round() and not self._is_fit()):
             self.peel("its variables have other types before the first round")
             return False
         self.source.open.pop()
+        if self.fixed and (self._is_open or not self._first):  # the graph holds where there is a round alone
+            self.refuse("it may have no round, and names are then unbound")
         blocks = (self._before, self._body)
         self.check_ints(blocks)
         self.source.check_worth(self, blocks, None)
