@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lowering_faults import FAULTS, NOT_SHOWN
+from profuse.lowering.target import host_target
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = 20.0  # seconds that the tests of a mutation may take if it is not declared slow
@@ -43,6 +44,7 @@ class Mutation:
         also: further replacements that make the fault, each (file, old, new).
         hangs: the fault shows as a hang, so that tests which end at the timeout are a catch.
         slow: the tests take longer than `QUICK` seconds, and samples leave the mutation out.
+        between_cpus: the fault shows where the host runs code of CPUs with other vectors, and is left out elsewhere.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Mutation:
     also: tuple[tuple[str, str, str], ...] = ()
     hangs: bool = False
     slow: bool = False
+    between_cpus: bool = False
 
 
 Status = Callable[[Path, tuple[str, ...], float], "int | None"]
@@ -130,7 +133,9 @@ def try_out(mutation: Mutation, tree: Path, seconds: float = _TIMEOUT, run: Stat
 
 
 def lacks(mutation: Mutation) -> str:
-    """The package without which none of the mutation's tests would run; empty if it can be tried."""
+    """The package without which none of the mutation's tests would run, or AVX-512; empty if it can be tried."""
+    if mutation.between_cpus and "+avx512f" not in host_target().features.split(","):
+        return "AVX-512"
     missing = ""
     for file in {test.split("::")[0] for test in mutation.tests}:
         path = ROOT / "test" / file
@@ -183,7 +188,7 @@ def main(mutations: Sequence[Mutation]) -> int:
         left = [(m, package) for m in chosen if (package := lacks(m))]
         chosen = [m for m in chosen if not any(m is other for other, _ in left)]
         for m, package in left:
-            print(f"left out, as {package} is not installed: {m.name}")
+            print(f"left out, as {package} is not here: {m.name}")
     with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
         trees = [Path(folder) / str(k) / "profuse" for k in range(arguments.jobs)]
         for tree in trees:

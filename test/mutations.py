@@ -648,6 +648,7 @@ MUTATIONS = (
         "nest.own_loops(op), previous, in_order=True)",
         "nest.own_loops(op), previous)",
         ("lowering/cpu/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+        between_cpus=True,
     ),
     Mutation(
         "LLVM chooses what it fuses with sums in order",
@@ -657,6 +658,7 @@ MUTATIONS = (
         """        op.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
         if False and ops.fused""",
         ("lowering/cpu/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+        between_cpus=True,
     ),
     Mutation(
         "the size of expansions decides on the order of sums",
@@ -664,6 +666,7 @@ MUTATIONS = (
         "is_small = sum(EXPANDED in o.attributes for o in inside) * count <= _MAX_FUNCTIONS",
         "is_small = len(inside) * count <= _MAX_SIZE",
         ("lowering/cpu/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+        between_cpus=True,
     ),
     Mutation(
         "short rows are added up in any order",
@@ -671,6 +674,7 @@ MUTATIONS = (
         "copy.attributes[IN_ORDER] = ir.UnitAttr.get()",
         "pass",
         ("lowering/cpu/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+        between_cpus=True,
     ),
     Mutation(
         "a block of rows leaves out those behind its vectors",

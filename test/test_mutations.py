@@ -10,6 +10,7 @@ import pytest
 from lowering_faults import NOT_SHOWN
 from mutation_runner import ROOT, Mutation, lacks, of_cpu_lowering, revision, sample, try_out
 from mutations import MUTATIONS
+from profuse.lowering.target import Target
 
 TESTS = """
 import time, module
@@ -80,10 +81,18 @@ def test_samples_are_all_of_the_quick_ones_in_turn(tmp_path):
 
 def test_what_no_installed_package_can_show_is_left_out(monkeypatch):
     monkeypatch.setattr(mutation_runner, "_is_there", lambda package: package != "torch")
+    monkeypatch.setattr(mutation_runner, "host_target", lambda: Target("x86_64", "znver4", "+avx2,+avx512f"))
     left = [m for m in MUTATIONS if lacks(m)]
     assert left and {lacks(m) for m in left} == {"torch"} and len(left) < len(MUTATIONS) / 10
     monkeypatch.setattr(mutation_runner, "_is_there", lambda package: True)
     assert not any(map(lacks, left))
+
+
+def test_what_shows_between_vectors_alone_is_left_out_where_there_is_one_kind(monkeypatch):
+    between = [m for m in MUTATIONS if m.between_cpus]
+    for features, reasons in (("+avx2,-avx512f", {"AVX-512"}), ("+avx2,+avx512f", {""})):
+        monkeypatch.setattr(mutation_runner, "host_target", lambda f=features: Target("x86_64", "cpu", f))
+        assert {lacks(m) for m in between} == reasons
 
 
 def test_names_tell_mutations_apart():
