@@ -29,7 +29,8 @@ QUICK = 20.0  # seconds that the tests of a mutation may take if it is not decla
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
 _TIMEOUT = 180.0  # seconds for the tests of one mutation
 _PART = 10  # a sample is one mutation in so many
-_NEEDS = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("([\w.]+)"', re.MULTILINE)
+_NEEDS = re.compile(r'^ *(?:\w+ = )?pytest\.importorskip\("([\w.]+)"', re.MULTILINE)
+_FUNCTION = re.compile(r"^def (\w+)\(.*?^(?=\S)(?!\))", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,14 @@ def lacks(mutation: Mutation) -> str:
     if mutation.between_cpus and "+avx512f" not in host_target().features.split(","):
         return "AVX-512"
     missing = ""
-    for file in {test.split("::")[0] for test in mutation.tests}:
+    for test in mutation.tests:
+        file, _, name = test.partition("::")
         path = ROOT / "test" / file
-        roots = [name.partition(".")[0] for name in _NEEDS.findall(path.read_text("utf-8"))]
+        text = path.read_text("utf-8")
+        for function in _FUNCTION.finditer(text):  # what other functions need is not asked
+            if function[1] != name.partition("[")[0]:
+                text = text.replace(function[0], "")
+        roots = [package.partition(".")[0] for package in _NEEDS.findall(text)]
         beside = {name for name in roots for folder in path.parents if (folder / f"{name}.py").exists()}
         lacking = [name for name in roots if name not in beside and not _is_there(name)]
         if not lacking:
@@ -189,6 +195,8 @@ def main(mutations: Sequence[Mutation]) -> int:
         chosen = [m for m in chosen if not any(m is other for other, _ in left)]
         for m, package in left:
             print(f"left out, as {package} is not here: {m.name}")
+        if left and not chosen:
+            return 0
     with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
         trees = [Path(folder) / str(k) / "profuse" for k in range(arguments.jobs)]
         for tree in trees:
