@@ -35,7 +35,7 @@ def exact(case: Case) -> tuple:
         return leaves(case.kernel.plain(libraries.numpy_library(), *case.exact_args()))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "dtype", "mode"), PAIRS)
 def test_kernels_compute_what_numpy_computes(name, dtype, mode):
     case = Case(KERNELS[name], dtype, TINY)
