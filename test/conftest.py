@@ -2,6 +2,7 @@
 and most count what each call does, so that they wait for compiles; see test_background.py."""
 
 import contextlib
+import functools
 import gc
 import os
 import queue
@@ -78,10 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A process that has a long test left when the others have run out of tests is waited for.
     """
-    root = Path(__file__).parent
     for item in items:
-        folders = [path.as_posix() for path in item.path.relative_to(root).parents]
-        for mark in (mark for folder in folders for mark in _MARKED.get(folder, ())):
+        for mark in _marks_of(item.path):
             item.add_marker(mark)
     if not EVERY_CASE:
         chosen = sampled(items, named_cases())
@@ -92,6 +91,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+@functools.cache
+def _marks_of(file: Path) -> tuple[str, ...]:
+    """The marks of the folders that a file is in."""
+    folders = [path.as_posix() for path in file.relative_to(Path(__file__).parent).parents]
+    return tuple(mark for folder in folders for mark in _MARKED.get(folder, ()))
+
+
 def _keep(config: pytest.Config, items: list[pytest.Item], is_kept: Callable[[pytest.Item], bool]) -> None:
     """Leave out other tests, and have pytest tell how many."""
     kept, others = [], []
@@ -100,6 +106,14 @@ def _keep(config: pytest.Config, items: list[pytest.Item], is_kept: Callable[[py
     if others:
         config.hook.pytest_deselected(items=others)
     items[:] = kept
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collecting tests makes millions of objects that live on: looking for garbage in them took half of its time."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.hookimpl(hookwrapper=True)

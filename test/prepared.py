@@ -32,6 +32,7 @@ def ask(path: str, tool: str, arguments: list[str]) -> int:
 
 def serve(path: str) -> None:
     """Answer at a socket until the standard input ends, which is a pipe of the process to serve."""
+    import gc
     import select
     import signal
 
@@ -39,6 +40,8 @@ def serve(path: str) -> None:
     listener.bind(path)
     listener.listen(64)  # who asks before the imports are done waits
     _import_tools()
+    gc.collect()
+    gc.freeze()  # in each fork, what has been imported would be looked for garbage in
     while True:
         ready, _, _ = select.select([listener, 0], [], [])
         if 0 in ready:

@@ -23,7 +23,7 @@ from .runner import run
 from .shrink import CRASH, failure, script, shrink
 
 SEED = 5
-PROGRAMS = 90 if EVERY_CASE else 42
+PROGRAMS = 90 if EVERY_CASE else 30
 # One mode beside tier 0 for each program, in turn.
 TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted", "warm"), ("threads",), ("memory",))
 # Programs that fail for a known cause.

@@ -240,7 +240,7 @@ def test_kernels_conform(name: str, dynamic: bool, device: str) -> None:
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:20])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @each_op
 def test_refusals(name: str) -> None:
     """What kernels refuse is what is listed, and a reason is given for it."""

@@ -103,7 +103,7 @@ def rounds(reduction, constant):
     return function
 
 
-@pytest.mark.sampled(4, each=("reduction",))
+@pytest.mark.sampled(9, each=("reduction",))
 @pytest.mark.skipif(not host_target().triple.startswith("x86_64"), reason="of vectors of x86-64")
 @pytest.mark.parametrize("reduction", [np.max, np.min])
 @pytest.mark.parametrize("dtype", DTYPES)

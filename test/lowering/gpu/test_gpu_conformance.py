@@ -75,7 +75,7 @@ def _placed(args, calls):
     ]
 
 
-@pytest.mark.sampled(6, each=("dynamic",))
+@pytest.mark.sampled(10, each=("dynamic",))
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("profuse."))
 def test_kernels_conform(name, dynamic):

@@ -79,6 +79,7 @@ def whole(*shape):
     return np.asarray(np.random.default_rng(8).integers(-15, 16, shape))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("on", [False, True], ids=["composition", "op"])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", PRODUCTS)
