@@ -35,6 +35,7 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
     sys.dont_write_bytecode = False
 
 _MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
+_PATCHES = pytest.StashKey[pytest.MonkeyPatch]()  # what a test has replaced
 
 # How long drawing examples takes depends on the machine, and on what else it does.
 hypothesis.settings.register_profile("profuse", suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -48,6 +49,13 @@ def queues_are_pure() -> Iterator[None]:
 
     with taken_for_pure(queue.SimpleQueue):
         yield
+
+
+@pytest.fixture
+def monkeypatch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """That of pytest, which tells the memo of compiles what a test has replaced."""
+    request.node.stash[_PATCHES] = monkeypatch
+    return monkeypatch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +75,6 @@ def pytest_configure(config: pytest.Config) -> None:
 _MARKED = {
     "lowering": ("optimised",),
     "fuzz": ("optimised",),
-    "executor/functions/loops": ("optimised",),
     "executor/dispatch": ("optimised",),  # code of calls as users get it
     "executor/compile": ("compiles",),
 }
@@ -124,14 +131,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     Collections walk all that lives, which grows from file to file: a sixth of the time of some.
     """
-    from compiling import Memo, quick_code
+    from compiling import Memo, compiles_as_ever, quick_code
 
-    # What a test replaces by hand may be a part of the compiler.
-    anew = item.get_closest_marker("compiles") or "monkeypatch" in item.fixturenames
     with contextlib.ExitStack() as stack:
         stack.enter_context(quick_code(not EVERY_CASE and not item.get_closest_marker("optimised")))
-        if not EVERY_CASE and not anew:
-            stack.enter_context(Memo(Path(os.environ[_MEMO])).used())
+        if not EVERY_CASE and not item.get_closest_marker("compiles"):
+            memo = Memo(Path(os.environ[_MEMO]), lambda: compiles_as_ever(item.stash.get(_PATCHES, None)))
+            stack.enter_context(memo.used())
         yield
     if nextitem is None or nextitem.path != item.path:
         gc.collect()

@@ -87,6 +87,20 @@ MUTATIONS = (
         ("test_compiling.py::test_code_of_one_mode_does_not_serve_another",),
     ),
     Mutation(
+        "results of the compiler serve tests that replace parts of it",
+        "test/compiling.py",
+        "    return all(_module_of(target).startswith(_OF_CALLS) for target, *_ in patches._setattr)",
+        "    return True",
+        ("test_compiling.py::test_what_a_compile_may_use_is_not_replaced_unnoticed",),
+    ),
+    Mutation(
+        "the memo is not told what a test replaces",
+        "test/conftest.py",
+        "    request.node.stash[_PATCHES] = monkeypatch\n",
+        "",
+        ("test_compiling.py::test_the_memo_of_a_test_is_told_what_the_test_replaces",),
+    ),
+    Mutation(
         "an operand that the function returns has the memory of a block",
         "lowering/schedule/panels.py",
         "if is_read_outside(root, [group, product], grouper) or",
@@ -224,7 +238,7 @@ MUTATIONS = (
         "dialect/passes/gradients/observed.py",
         "        or is_enough(seen_in(every, v))\n",
         "",
-        ("executor/plans/test_unobserved.py",),
+        ("executor/plans/test_unobserved.py::test_gradients_are_there_and_computed_by_kernels[either-profiled]",),
     ),
     Mutation(
         "what a branch that never ran reads dissolves its subgraph",

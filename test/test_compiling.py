@@ -1,13 +1,23 @@
 """What tests compile by, see compiling.py: a memo that nothing notices, and quick code."""
 
+import functools
+
 import numpy as np
 import profuse as pf
+import profuse.executor.compile.compiler as compiler
 import pytest
-from compiling import Memo, quick_code
+from compiling import Memo, compiles_as_ever, quick_code
+from every_case import EVERY_CASE
+from profuse.dialect.passes.cleanup import cse
 from profuse.dialect.pipeline.options import PipelineOptions
+from profuse.executor.compile import group_kernels
 from profuse.executor.compile.compiler import compile_cached
 from profuse.executor.compile.request import CompileRequest
+from profuse.executor.interpret import evaluate
+from profuse.executor.memory import thread_block
 from profuse.executor.settings.events import Counters
+from profuse.executor.tiers.keyed import KeyedExecutor
+from profuse.lowering.schedule import scheduling
 from profuse.lowering.target import host_target
 
 pytestmark = pytest.mark.optimised  # or else quick code would be the default here
@@ -56,6 +66,34 @@ def test_what_is_not_plain_is_compiled_anew(tmp_path):
     assert memo.hits == 1
     assert (found.ir, found.trace, found.checks) == (made.ir, made.trace, made.checks)
     assert {n: k.object for n, k in found.kernels.items()} == {n: k.object for n, k in made.kernels.items()}
+
+
+@pytest.mark.compiles
+def test_what_a_compile_may_use_is_not_replaced_unnoticed(tmp_path, monkeypatch):
+    memo = Memo(tmp_path, lambda: compiles_as_ever(monkeypatch))
+    with memo.used():
+        warmed()
+        monkeypatch.setattr(thread_block, "frame", thread_block.frame)
+        monkeypatch.setattr(KeyedExecutor, "run", KeyedExecutor.run)
+        warmed()
+        assert memo.hits == 1
+        for module in (scheduling, cse, evaluate, group_kernels, np):
+            with monkeypatch.context() as patches:
+                memo.is_in_use = functools.partial(compiles_as_ever, patches)
+                patches.setattr(module, "__doc__", module.__doc__)
+                warmed()
+                patches.undo()
+                patches.setenv("SOME_VARIABLE", "1")
+                warmed()
+        assert memo.hits == 1
+
+
+@pytest.mark.skipif(EVERY_CASE, reason="each request is compiled")
+def test_the_memo_of_a_test_is_told_what_the_test_replaces(monkeypatch):
+    memo = compiler.compile_graph.func.__self__
+    assert memo.is_in_use()
+    monkeypatch.setattr(scheduling, "schedule", scheduling.schedule)
+    assert not memo.is_in_use()
 
 
 @pytest.mark.skipif(not host_target().triple.startswith("x86"), reason="names of x86's registers")

@@ -22,6 +22,7 @@ def mode(request):
     pf.set_optimize(before[1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "fn, good, bad, error",
     [

@@ -17,6 +17,7 @@ from profuse.executor.backward import compile as compiling
 from profuse.executor.interpret.evaluate import Evaluator
 
 RNG = np.random.default_rng(8)
+LAYERS = 40 if EVERY_CASE else 24  # several sections of few ops
 
 
 @pytest.fixture(autouse=True)
@@ -75,14 +76,15 @@ def state():
 
 def test_sections_that_are_equal_are_compiled_once(short):
     x = leaf(4, 4)
-    agree(lambda: chain(x, 401), [x])
+    nodes = 400 if EVERY_CASE else 200
+    agree(lambda: chain(x, nodes + 1), [x])
     found = state()
     assert found.tier == "optimized" and found.counters["compiles"] <= 3
     assert found.counters["calls"] == 3 and found.counters["guard_misses"] == 0
     # Twice as many sections, and not one kernel more.
     compiled = found.counters["kernels_compiled"]
     pf.compiled_autograd.reset()
-    agree(lambda: chain(x, 801), [x])
+    agree(lambda: chain(x, 2 * nodes + 1), [x])
     assert state().counters["kernels_compiled"] == compiled
     assert state().counters["kernel_launches"] > 1.5 * found.counters["kernel_launches"]
 
@@ -204,11 +206,11 @@ def test_halves_with_undefined_gradients_stand_in_sections(short):
 
     def loss():
         y = x
-        for _ in range(40):
+        for _ in range(LAYERS):
             y = both(y * 0.5, w)[0]
         return (y * y).sum()
 
-    agree(loss, [x, w], runs=12)
+    agree(loss, [x, w], runs=12 if EVERY_CASE else 5)
     np.testing.assert_array_equal(w.grad, np.zeros(4))
     assert state().counters["compiles"] <= 4 and len(function()._parts) > 1
 
@@ -220,7 +222,7 @@ def test_sizes_and_numbers_that_change_are_passed_to_sections(short):
 
         def loss(data=data, scale=scale):
             y = data @ x
-            for _ in range(40):
+            for _ in range(LAYERS):
                 y = np.tanh(y) * scale + y.mean()
             return y.sum()
 

@@ -10,6 +10,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from captured_programs import captured
+from every_case import fewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.ir.op import OPS
@@ -213,7 +214,7 @@ def test_every_elementwise_op_has_the_bits_of_the_eager_tape(op, dtype):
                 assert "call_backward" not in made.ir()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(
     st.lists(
         st.tuples(*[st.sampled_from([0.5, 2.0, -1.0, 0.0, 3, 1.25]) for _ in range(3)], st.sampled_from([3, 3, 4])),

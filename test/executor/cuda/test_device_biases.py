@@ -48,6 +48,7 @@ def exact(x, w, b):
     return x.astype(np.float64) @ w.astype(np.float64) + b.astype(np.float64)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("refused", [False, True])
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("name", LAYOUTS)

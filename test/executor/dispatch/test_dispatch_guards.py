@@ -204,7 +204,7 @@ def columns(x, y):
     return [(x * y).sum(axis=0) + x]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(8, each=("fn",))
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("fn", [mixed, columns])
 def test_random_calls(fn, seed):

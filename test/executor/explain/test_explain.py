@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import fewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import name_of
@@ -306,7 +307,7 @@ ARRAYS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=fewer(300), deadline=None, derandomize=True)
 @given(st.lists(ARRAYS, min_size=2, max_size=2), st.lists(ARRAYS, min_size=2, max_size=2))
 def test_mismatches_are_empty_exactly_where_the_guard_passes(profiled, values):
     """R1.39, R1.40"""

@@ -44,6 +44,7 @@ SCALARS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("unsupported", ["python", "raise"])
 @pytest.mark.parametrize("name", [*ARRAYS, *SCALARS])
 def test_types_of_results(name, unsupported):

@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import fewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import emitted_hits
@@ -94,7 +95,7 @@ def small():
 
 
 @pytest.mark.parametrize("native", [True, False])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(shift=st.integers(0, 90), step=st.sampled_from([1, -1]), which=st.integers(0, 1))
 def test_overlapping_an_argument_changes_no_value(small, native, shift, step, which):
     """As with NumPy's out=: as if the result were there before anything is written."""

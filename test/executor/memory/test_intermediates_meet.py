@@ -135,7 +135,7 @@ def test_ten_thousand_calls_leave_nothing(way):
     gc.collect()
     counts, held = [sys.getrefcount(o) for o in (x, w)], thread_block.held()
     blocks = sys.getallocatedblocks()
-    for _ in range(10_000 if EVERY_CASE else 2000):
+    for _ in range(10_000 if EVERY_CASE else 1000):
         f(x, w)
     gc.collect()
     assert [sys.getrefcount(o) for o in (x, w)] == counts

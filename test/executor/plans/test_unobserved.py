@@ -73,6 +73,7 @@ def plain_gradients(f, x, w, step=1e-6):
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiled", "keyed"])
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_gradients_are_there_and_computed_by_kernels(f, profiling):

@@ -10,6 +10,8 @@ import profuse as pf
 import pytest
 from profuse.lowering.linalg import complexes
 
+pytestmark = pytest.mark.optimised
+
 
 def rounds_until_it_leaves(x, y, most):
     c = complex(x, y)

@@ -10,6 +10,8 @@ import pytest
 from native_loops import native, same
 from profuse.lowering.target import host_target
 
+pytestmark = pytest.mark.optimised
+
 needs_vectors = pytest.mark.skipif(
     not (host_target().triple.startswith("x86_64") and host_target().fused),
     reason="registers are told by their names on x86, and versions need fused multiply-add",

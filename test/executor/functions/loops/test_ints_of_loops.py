@@ -7,6 +7,8 @@ import profuse as pf
 import pytest
 from native_loops import native, same
 
+pytestmark = pytest.mark.optimised
+
 FAR = (2**62 + 1, -(2**63), -(2**61) - 1, 3_000_000_000, 4_000_000_000, -3_037_000_500)
 
 

@@ -7,6 +7,8 @@ import profuse as pf
 import pytest
 from internals import executor_of
 
+pytestmark = pytest.mark.optimised
+
 
 def settled(function, *args, calls=3, tolerance=1e-11):
     """Call a function plainly and jitted; returns it, jitted, with its loop in a kernel."""

@@ -7,6 +7,8 @@ import profuse as pf
 import pytest
 from native_loops import native, same
 
+pytestmark = pytest.mark.optimised
+
 
 def tripled(start, rounds, a):
     total = 0.0

@@ -9,6 +9,8 @@ import profuse as pf
 import pytest
 from native_loops import native
 
+pytestmark = pytest.mark.optimised
+
 RNG = np.random.default_rng(5)
 
 

@@ -18,7 +18,10 @@ from shared_programs import ARGUMENTS, DEPENDENT
 
 THREADS = (1, 2, 3, 7)
 SIZES = (6, 7, 8, 9, 10)  # after which kernels serve all sizes
-pytestmark = pytest.mark.skipif(not supports(host_target().triple), reason="no pool of threads on this system")
+pytestmark = [
+    pytest.mark.optimised,
+    pytest.mark.skipif(not supports(host_target().triple), reason="no pool of threads on this system"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +142,7 @@ def test_rounds_that_depend_on_others(name):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", [0, 3000, -1])
 @pytest.mark.parametrize("name", ["gathered", "sparse"])
 def test_a_forbidden_round_voids_the_run(name, place):

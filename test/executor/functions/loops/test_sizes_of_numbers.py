@@ -10,6 +10,8 @@ import pytest
 from internals import executor_of
 from native_loops import native, same
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(autouse=True)
 def as_users_call_it():
