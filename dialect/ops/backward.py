@@ -58,7 +58,6 @@ class CaptureFrame:
 
 class _Running(threading.local):
     frame: CaptureFrame | None = None
-    watch: Any = None  # of the run: what was written to, and what looks at it
 
 
 RUNNING = _Running()
@@ -66,9 +65,10 @@ RUNNING = _Running()
 
 def capture_frame() -> CaptureFrame:
     """The objects of the run that is under way in the thread."""
-    if RUNNING.frame is None:
+    frame = RUNNING.frame
+    if frame is None:
         raise InternalError("an op of a captured backward run is evaluated outside of one")
-    return RUNNING.frame
+    return frame
 
 
 class ListGet(Op, name="list_get"):

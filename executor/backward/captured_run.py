@@ -150,19 +150,20 @@ def _called(
     """
     before, TAPE.captured = TAPE.captured, None
     mode = gradient_mode.set_gradient_mode(False)
-    STATE.running += 1
+    running = STATE.running
+    STATE.running = running + 1
     token = ERRORS.set(IGNORED)
     try:
+        run = variant.run
         if not hooks:
-            return variant.run(inputs, sizes, scalars, hooks, packed)
-        watch = SavedWatch(saved, variant.captured.starts)
-        if type(variant.run) is not Compiled:
-            hooks = list(map(watch.wrapped, hooks, range(len(hooks))))
-        with watch:
-            return variant.run(inputs, sizes, scalars, hooks, packed)
+            return run(inputs, sizes, scalars, hooks, packed)
+        with SavedWatch(saved, variant.captured.starts) as watch:
+            if type(run) is Compiled:
+                return run(inputs, sizes, scalars, hooks, packed, watch)
+            return run(inputs, sizes, scalars, list(map(watch.wrapped, hooks, range(len(hooks)))), packed)
     finally:
         ERRORS.reset(token)
-        STATE.running -= 1
+        STATE.running = running
         gradient_mode.set_gradient_mode(mode)
         TAPE.captured = before
 

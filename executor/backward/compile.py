@@ -19,6 +19,7 @@ from .runner import CallsRow, Runner, SectionRow, in_sections
 
 if TYPE_CHECKING:
     from .captured_backward import Backward
+    from .watch import SavedWatch
 
 
 class Compiled:
@@ -42,6 +43,7 @@ class Compiled:
         self._pick = itemgetter(*places) if usual else None
         self._leaves = lowering.leaves
         self._has_frame = lowering.frame
+        self._arrays = [None] * len(graph.captured.arrays)  # in place of those
         cut = sections(program)
         if len(cut) == 1:
             executor = self.function.executor
@@ -65,36 +67,41 @@ class Compiled:
         for runner in self._runners:
             runner.prepare()
 
-    def __call__(self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list) -> Sequence[Any]:
-        """The gradients that are asked for; those of leaves are added to them."""
+    def __call__(
+        self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list, watch: SavedWatch | None = None
+    ) -> Sequence[Any]:
+        """The gradients that are asked for; those of leaves are added to them.
+
+        ``watch``: of a run with hooks.
+        """
         if self._pick is not None:
             arguments = list(self._pick(inputs))
         else:
             lists = inputs, sizes, scalars
             arguments = [lists[which][index] for which, index in self._inputs]
         leaves = [inputs[k] for k in self._leaves]
-        before = RUNNING.frame
         if self._has_frame:
-            for which, index in self._inputs:  # code of users finds leaves there, and no arrays
-                if which == INPUTS:
-                    inputs[index] = None
-            watch = RUNNING.watch
-            RUNNING.frame = CaptureFrame(inputs, hooks, packed_data, watch.written, watch.check, range(len(hooks)))
+            assert watch is not None
+            inputs[: len(self._arrays)] = self._arrays  # code of users finds leaves there, and no arrays
+            frame = CaptureFrame(inputs, hooks, packed_data, watch.written, watch.check, range(len(hooks)))
+            before, RUNNING.frame = RUNNING.frame, frame
+            try:
+                results = self._run(arguments, frame)
+            finally:
+                RUNNING.frame = before
         else:
             inputs.clear()
-        try:
-            results = self._sectioned(arguments) if self._rows else self._runners[0](arguments)
-        finally:
-            RUNNING.frame = before
+            results = self._run(arguments, None)
         del arguments
         add_gradients(leaves, results)
         for runner in self._runners:
             runner.advance()
         return results
 
-    def _sectioned(self, values: list) -> list:
-        """Run the sections one after another; ``values`` gets what they compute."""
-        frame = RUNNING.frame if self._has_frame else None
+    def _run(self, values: list, frame: CaptureFrame | None) -> list:
+        """Run the graph, or its sections one after another; ``values`` gets what these compute."""
+        if not self._rows:
+            return self._runners[0](values)
         for row in self._rows:
             row(values, frame)
         return list(self._results(values))

@@ -11,23 +11,44 @@ from typing import Any
 
 from ..tape.custom_functions import CustomNode, custom_gradients
 from ..tape.hook_calls import after_hook, after_posthook, after_prehook, call_accumulated
+from ..tape.hooks import Hooks
 from ..tape.node import Node
 from ..tape.saved import Packed
+from .snapshot import HookCounts, Key
 
 Call = Callable[..., Any]
 
 
-def tensor_hook(table: dict, key: int, hook: Any) -> Call:
+def calls_of(hooks: Hooks) -> tuple[Key, list[Call]]:
+    """The part of a node's hooks in the key of a run (R4.8), and what calls them, in the order of the key.
+
+    Both are made once, as leaves keep their hooks from run to run.
+    """
+    calls = hooks.calls
+    if calls is None:
+        changes = hooks.changes
+        key = HookCounts(hooks).key
+        callers = [_tensor_hook(hooks.outputs, number, hook) for number, (_, hook) in hooks.outputs.items()]
+        callers += [_pre_hook(hooks.pre, number, hook) for number, hook in hooks.pre.items()]
+        callers += [_accumulated_hook(hooks.accumulated, number, hook) for number, hook in hooks.accumulated.items()]
+        callers += [_post_hook(hooks.post, number, hook) for number, hook in hooks.post.items()]
+        calls = hooks.calls = key, callers
+        if hooks.changes != changes:  # by another thread
+            hooks.calls = None
+    return calls
+
+
+def _tensor_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a hook of an array with its gradient; the gradient after it."""
     return partial(after_hook, table, key, hook)
 
 
-def accumulated_hook(table: dict, key: int, hook: Any) -> Call:
+def _accumulated_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a post-accumulate hook with its leaf."""
     return partial(call_accumulated, table, key, hook)
 
 
-def pre_hook(table: dict, key: int, hook: Any) -> Call:
+def _pre_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a prehook with the gradients of the results of its node."""
 
     def call(*gs: Any) -> Sequence[Any]:
@@ -36,7 +57,7 @@ def pre_hook(table: dict, key: int, hook: Any) -> Call:
     return call
 
 
-def post_hook(table: dict, key: int, hook: Any) -> Call:
+def _post_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a posthook with what its node has computed, and from what."""
 
     def call(results: tuple, gs: tuple) -> Sequence[Any]:

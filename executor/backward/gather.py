@@ -14,7 +14,6 @@ A run that differs in any of this is left to the walk (`walk.Walk`), which knows
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,13 +21,13 @@ from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.trees.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.eager_builder import Unsaved
-from ..tape.hook_calls import after_hook, call_accumulated
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
 from ..tape.plans import may_change
 from .capture import Captured, Dims, Numbers
+from .foreign_calls import calls_of
 from .joined import Gather, JoinedParts, Part, joined
-from .walk import Shape, hooks_of
+from .walk import Shape
 from .walk_outline import Outline, Stand
 
 _PART = 48  # nodes of a generated function: other threads wait while Python compiles one
@@ -109,17 +108,20 @@ class _GatherWriter:
                 captured.arrays,
                 symbols,
                 self.numbers[inner[-1]],
-                [(self.numbers[n], type(n) is OpNode) for n in map(outline.nodes.__getitem__, captured.order)]
-                if outline.hooks
-                else [],
+                [self.numbers[outline.nodes[k]] for k in captured.order] if outline.hooks else [],
             )
         )
 
     # --- parts ------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self.scope: dict[str, Any] = {"O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds}
-        self.scope |= {"partial": partial, "after": after_hook, "call_accumulated": call_accumulated}
+        self.scope: dict[str, Any] = {
+            "O": OpNode,
+            "D": DiffNode,
+            "L": Accumulate,
+            "kinds": _kinds,
+            "calls_of": calls_of,
+        }
         self.lines = ["def part(N, Z, A, H, F):"]
         self.local: set[str] = set()
 
@@ -232,27 +234,11 @@ class _GatherWriter:
         if hooks is None:
             self.emit(f"if {name}.hooked is not None: return None")
             return
-        if hooks.pre or hooks.post or len(hooks.outputs) > 1 or hooks.accumulated > 1:
-            self.scope[f"H{name}"] = hooks.key
-            self.emit(f"k, h = hooked({name})")
-            self.emit(f"if k != H{name}: return None")
-            self.emit("H += h")
-            return
-        # What `hooks_of` asks; another count of hooks cannot be taken apart, which the caller sees to.
+        self.scope[f"H{name}"] = hooks.key
         self.emit(f"h = {name}.hooked")
-        self.emit("if h.pre or h.post or h.retained: return None")
-        for table, call, count, entry in (
-            ("outputs", "after", len(hooks.outputs), "(i, f)"),
-            ("accumulated", "call_accumulated", hooks.accumulated, "f"),
-        ):
-            self.emit(f"t = h.{table}")
-            if not count:
-                self.emit("if t: return None")
-                continue
-            self.emit(f"[(q, {entry})] = t.items()")
-            if entry != "f":
-                self.emit(f"if i != {hooks.outputs[0]}: return None")
-            self.emit(f"H.append(partial({call}, t, q, f))")  # as `foreign_calls` does
+        self.emit("k, c = h.calls or calls_of(h)")
+        self.emit(f"if k != H{name} or h.retained: return None")
+        self.emit("H += c")
 
     def edges(self, node: Node, name: str) -> None:
         """Follow the edges of a node: to a node that is new here, or to the one that it was."""
@@ -362,12 +348,6 @@ def _equal(pattern: Sequence[int]) -> list[tuple[int, int]]:
     """The arrays that were the same as an earlier one."""
     first: dict[int, int] = {}
     return [(k, first[p]) for k, p in enumerate(pattern) if first.setdefault(p, k) != k]
-
-
-def _hooked(node: Node) -> Any:
-    """The key of the hooks of a node, and what calls them."""
-    callers: list[Any] = []
-    return hooks_of(node, callers), callers
 
 
 def _kinds(captures: Sequence[Any], passed: Container[int]) -> list[Any]:

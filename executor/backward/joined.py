@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from ..tape.node import WRITES
-from .watch import Saved
+from .watch import Saved, saved_of
 
 Given = tuple[list[Any], list[Any], list[Any], list[Any], Saved]
 """Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers.
@@ -29,8 +29,7 @@ class JoinedParts:
         arrays: those that are passed.
         symbols: those whose values are passed.
         oldest: the number of the node that was made first.
-        order: of a run with hooks, the numbers of nodes in the order in which they run, each with
-            whether it is one of ``ops``.
+        order: of a run with hooks, the numbers of nodes in the order in which they run.
     """
 
     __slots__ = (
@@ -59,7 +58,7 @@ class JoinedParts:
         arrays: Sequence[int],
         symbols: list[int],
         oldest: int,
-        order: Sequence[tuple[int, bool]],
+        order: Sequence[int],
     ) -> None:
         self.root, self.inner, self.outer = root, inner, outer
         self.ops, self.subgraphs, self.leaves = ops, subgraphs, leaves
@@ -74,8 +73,9 @@ def joined(run: JoinedParts) -> Gather:
     count = len(ops) + len(subgraphs) + len(run.leaves)
     # Two more, so that these give tuples.
     pick_leaves, pick_arrays = itemgetter(*run.leaves, 0, 0), itemgetter(*run.arrays, 0, 0)
+    pick_ops, pick_watched = itemgetter(*ops, 0, 0), itemgetter(*run.order, 0, 0)
     most = max(symbols, default=-1) + 1
-    oldest, order = run.oldest, run.order
+    oldest, has_hooks = run.oldest, bool(run.order)
 
     def written(nodes: list[Any]) -> bool:
         """True if something that they have saved was written to."""
@@ -108,10 +108,16 @@ def joined(run: JoinedParts) -> Gather:
         leaves = pick_leaves(nodes)[:-2]
         if len({*leaves}) != len(leaves):
             return None
-        watched = [(nodes[k], nodes[k].saved[2] if is_op else nodes[k].versions) for k, is_op in order]
+        watched: Saved = ()
+        if has_hooks:
+            order = pick_watched(nodes)[:-2]
+            if subgraphs:
+                watched = [saved_of(node) for node in order]
+            else:
+                watched = zip(order, [node.saved[2] for node in order], strict=True)
         if not retain:
-            for k in ops:
-                nodes[k].saved = None  # what its `release` does, without a call
+            for node in pick_ops(nodes)[:-2]:
+                node.saved = None  # what its `release` does, without a call
             for k in subgraphs:
                 nodes[k].release()
         inputs = list(pick_arrays(arrays)[:-2])

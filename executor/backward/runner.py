@@ -148,6 +148,9 @@ class SectionRow:
             leaves, hooks, packed = [[items[k] for k in slots] for items, slots in own]
             numbers = [frame.numbers[k] for k in self.slots[1]]
             RUNNING.frame = CaptureFrame(leaves, hooks, packed, frame.written, frame.check, numbers)
+            values += self.runner(arguments)
+            RUNNING.frame = frame
+            return
         values += self.runner(arguments)
 
 
@@ -170,7 +173,6 @@ class CallsRow:
         operands = list(self.inputs(values))
         for k in self.dying:
             values[k] = None
-        RUNNING.frame = frame
         values += self.run(_taken(operands))
 
 

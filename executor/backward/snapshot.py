@@ -20,6 +20,7 @@ from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
 
 Roots = Sequence[tuple[Node, int, Any]]
+Key = tuple[int, ...]
 _MOST = 1 << 20  # bytes that a snapshot keeps from being freed
 
 
@@ -33,8 +34,8 @@ class HookCounts:
         self.pre, self.accumulated, self.post = map(len, (hooks.pre, hooks.accumulated, hooks.post))
 
     @property
-    def key(self) -> tuple[int, ...]:
-        """The part of the key that `walk.hooks_of` makes of them (R4.8)."""
+    def key(self) -> Key:
+        """The part of the key of a run that they are (R4.8)."""
         return (*self.outputs, -1, self.pre, self.accumulated, self.post)
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class RunSnapshot:
         self.saved: dict[Node, Any] = {}
         self.hooked: dict[Node, HookCounts] = {}
 
-    def hooks(self, node: Node, callers: list[Any]) -> tuple[int, ...] | None:
+    def hooks(self, node: Node, callers: list[Any]) -> Key | None:
         """The part of the key of a node's hooks; ``callers`` gets None for each of them."""
         counts = self.hooked.get(node)
         if counts is None:

@@ -21,7 +21,7 @@ from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode, PackedNode
 from ..tape.plans import may_change
 from ..tape.saved import Packed, check, freed, overwritten
-from .foreign_calls import CustomCall, NodeCall, accumulated_hook, post_hook, pre_hook, tensor_hook, unpack_hook
+from .foreign_calls import CustomCall, NodeCall, calls_of, unpack_hook
 from .snapshot import Roots, RunSnapshot, check_hooks, reached
 
 Shape = tuple[int, ...]
@@ -193,18 +193,9 @@ def hooks_of(node: Node, callers: list[Any]) -> Hashable:
         return None
     if hooks.retained:
         check_hooks(node)
-    outputs = []
-    for key, (index, hook) in hooks.outputs.items():
-        outputs.append(index)
-        callers.append(tensor_hook(hooks.outputs, key, hook))
-    pre, accumulated, post = hooks.pre, hooks.accumulated, hooks.post
-    if pre:
-        callers += [pre_hook(pre, key, hook) for key, hook in pre.items()]
-    if accumulated:
-        callers += [accumulated_hook(accumulated, key, hook) for key, hook in accumulated.items()]
-    if post:
-        callers += [post_hook(post, key, hook) for key, hook in post.items()]
-    return (*outputs, -1, len(pre), len(accumulated), len(post))
+    key, calls = calls_of(hooks)
+    callers += calls
+    return key
 
 
 def lift_op(node: OpNode, walk: Walk) -> Hashable:

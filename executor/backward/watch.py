@@ -8,15 +8,14 @@ node runs, and in a captured run when the call has ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...dialect.ops.backward import RUNNING
 from ..tape.array import Version
 from ..tape.node import WRITES, Node
 from ..tape.saved import Versions, overwritten
 
-Saved = Sequence[tuple[Node, Versions]]
+Saved = Iterable[tuple[Node, Versions]]
 """Nodes in the order in which they run, with the counts of writes to what they have saved."""
 
 
@@ -24,27 +23,25 @@ class SavedWatch:
     """The values that nodes of a run have saved, and the writes to them meanwhile.
 
     Args:
-        saved: of the nodes.
+        saved: of the nodes; it is gone through at most once.
         starts: for each hook of the run, how many of the nodes have run when it has been called.
 
     Attributes:
         written: what was written to and has not been looked at, by all threads.
     """
 
-    __slots__ = ("_before", "_needs", "_saved", "_starts", "written")
+    __slots__ = ("_needs", "_saved", "_starts", "written")
 
     def __init__(self, saved: Saved, starts: Sequence[int]) -> None:
         self._saved, self._starts = saved, starts
         self.written: list[Version] = []
         self._needs: dict[int, tuple[int, int, Node]] = {}
-        self._before: SavedWatch | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> SavedWatch:
         WRITES.watchers[id(self)] = self.written.append
-        self._before, RUNNING.watch = RUNNING.watch, self
+        return self
 
     def __exit__(self, *_: Any) -> None:
-        RUNNING.watch = self._before
         del WRITES.watchers[id(self)]
 
     def wrapped(self, hook: Callable[..., Any], number: int) -> Callable[..., Any]:

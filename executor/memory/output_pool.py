@@ -25,6 +25,7 @@ ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
 ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
 _POOL_FROM = 1 << 17  # bytes; from here malloc maps fresh pages for every array
 _ONE = 3  # the count of references of what a local variable and one other object refer to
+_BYTES = np.dtype(np.uint8)
 _LENT: set[type] = set()  # types of buffers that lend memory of the pool
 _POINTER_OFFSET = 16  # byte offset of PyArrayObject.data, after ob_refcnt and ob_type, on 64 bits
 
@@ -193,8 +194,10 @@ def has_own_memory(x: Any) -> bool:
     base = x.base
     if base is None:
         return x.flags.owndata
-    kind = type(base)
-    is_ours = kind in _LENT or (kind is np.ndarray and base.dtype == np.uint8 and base.nbytes == x.nbytes + ALIGNMENT)
+    if type(base) is np.ndarray:
+        is_ours = base.dtype is _BYTES and base.nbytes == x.nbytes + ALIGNMENT
+    else:
+        is_ours = type(base) in _LENT
     return is_ours and x.flags.c_contiguous and sys.getrefcount(base) == _ONE
 
 

@@ -16,7 +16,7 @@ from ...dialect.importers.numpy.tracing.traced import is_differentiated
 from ...dialect.trees.leaves import register_leaf_type
 from ..memory.output_pool import has_own_memory
 from .conversions import Conversions
-from .hooks import Handle, add
+from .hooks import Handle
 from .node import WRITES, Accumulate, Edge, Node, next_seq
 from .views import CopySlices, ViewOf
 
@@ -236,7 +236,8 @@ class Array(Conversions, metaclass=_Kind):
 
         It returns another gradient or None. Raises GradientError for an array that requires none.
         """
-        return add(self._own_node("register_hook").hooks().outputs, hook, self.index)
+        hooks = self._own_node("register_hook").hooks()
+        return hooks.add(hooks.outputs, hook, self.index)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Array], None]) -> Handle:
         """Have ``hook(x)`` be called when ``x.grad`` of this leaf has been added to.
@@ -249,7 +250,8 @@ class Array(Conversions, metaclass=_Kind):
                 "a post-accumulate hook is registered on an array that was computed, which accumulates no gradient",
                 hint="register it on a leaf, or write x.register_hook(f)",
             )
-        return add(node.hooks().accumulated, hook)
+        hooks = node.hooks()
+        return hooks.add(hooks.accumulated, hook)
 
     def retain_grad(self) -> None:
         """Have a backward run keep the gradient of this computed array in ``grad``, as a leaf's.

@@ -89,7 +89,7 @@ def shown(x: Any) -> Any:
     """
     if type(x) is np.ndarray:
         view = x[...]
-        view.setflags(write=False)
+        view.setflags(False)  # not by name, which takes twice as long
         return view
     if x is None or isinstance(x, (np.generic, int, float, complex)):
         return x

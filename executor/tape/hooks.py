@@ -19,14 +19,15 @@ Table = dict[int, Any]
 class Handle:
     """The handle of a registered hook: `remove` takes it away, as leaving a ``with`` block does."""
 
-    __slots__ = ("_key", "_table")
+    __slots__ = ("_hooks", "_key", "_table")
 
-    def __init__(self, table: Table, key: int) -> None:
-        self._table, self._key = table, key
+    def __init__(self, hooks: Hooks, table: Table, key: int) -> None:
+        self._hooks, self._table, self._key = hooks, table, key
 
     def remove(self) -> None:
         """Have the hook not be called any more; a second time does nothing."""
-        self._table.pop(self._key, None)
+        if self._table.pop(self._key, None) is not None:
+            self._hooks.change()
 
     def __enter__(self) -> Handle:
         return self
@@ -44,9 +45,11 @@ class Hooks:
         pre: functions of all gradients of the node.
         accumulated: functions of the leaf whose gradient has been added.
         post: functions of the gradients that the node has computed, and of those it was given.
+        changes: another number after each change of what is called.
+        calls: what captured runs call, which they make; None since a change.
     """
 
-    __slots__ = ("accumulated", "outputs", "post", "pre", "retained")
+    __slots__ = ("accumulated", "calls", "changes", "outputs", "post", "pre", "retained")
 
     def __init__(self) -> None:
         self.outputs: Table = {}
@@ -54,12 +57,20 @@ class Hooks:
         self.pre: Table = {}
         self.accumulated: Table = {}
         self.post: Table = {}
+        self.changes = 0
+        self.calls: Any = None
 
+    def add(self, table: Table, hook: Any, index: int | None = None) -> Handle:
+        """Enter a hook in one of the tables, of an output of that number; ArgumentError for what cannot be called."""
+        if not callable(hook):
+            raise ArgumentError(f"a hook must be a function, not {type(hook).__name__}")
+        key, entry = count(), hook if index is None else (index, hook)
+        table[key] = entry
+        self.change()
+        return Handle(self, table, key)
 
-def add(table: Table, hook: Any, index: int | None = None) -> Handle:
-    """Enter a hook in a table of `Hooks`, of an output of that number; ArgumentError for what cannot be called."""
-    if not callable(hook):
-        raise ArgumentError(f"a hook must be a function, not {type(hook).__name__}")
-    key, entry = count(), hook if index is None else (index, hook)
-    table[key] = entry
-    return Handle(table, key)
+    def change(self) -> None:
+        """Note that a table has been changed."""
+        # In this order, for threads that make `calls` meanwhile.
+        self.changes = count()
+        self.calls = None

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...dialect.errors import Loc
 from ...dialect.importers.numpy.python.users_code import is_users_file
-from .hooks import Handle, Hooks, add
+from .hooks import Handle, Hooks
 
 Meta = tuple[tuple[int, ...], np.dtype]  # shape and dtype of an output
 FIRST = float("inf")  # the `seq` of what runs as soon as it is ready
@@ -121,7 +121,8 @@ class Node:
 
         It is given the gradients of the outputs as a tuple, and returns other ones or None.
         """
-        return add(self.hooks().pre, hook)
+        hooks = self.hooks()
+        return hooks.add(hooks.pre, hook)
 
     def register_hook(self, hook: Callable[[tuple, tuple], Any]) -> Handle:
         """Have ``hook(found, gradients)`` be called after the node has run.
@@ -129,7 +130,8 @@ class Node:
         It is given what the edges lead to is given, and the gradients of the outputs, as tuples,
         and returns other ones in place of the former, or None.
         """
-        return add(self.hooks().post, hook)
+        hooks = self.hooks()
+        return hooks.add(hooks.post, hook)
 
     def __repr__(self) -> str:
         at = f" at {self.loc}" if self.loc else ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -62,6 +65,51 @@ def test_r4_8_another_function_as_a_hook_hits():
             x.sum().backward()
         np.testing.assert_array_equal(x.grad, np.full_like(WEIGHTS, factor))
     assert pf.compiled_autograd.state().captures == 1
+
+
+@COMPILERS
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_r4_8_a_leaf_whose_hook_is_replaced_between_runs_hits_and_calls_the_new_one(compiler, register):
+    x, log = pf.array(WEIGHTS, requires_grad=True), []
+    for name in "abc":
+        handle = getattr(x, register)(lambda g, name=name: log.append(name))
+        for _ in range(2):  # the second run has the hooks of the first
+            with captured(compiler):
+                (x * 2.0).sum().backward()
+        handle.remove()
+    assert log == list("aabbcc") and pf.compiled_autograd.state().captures == 1
+    with captured(compiler):
+        (x * 2.0).sum().backward()
+    assert log == list("aabbcc")
+
+
+@COMPILERS
+def test_r4_8_hooks_that_are_added_to_a_leaf_between_runs_are_called(compiler):
+    x, log = pf.array(WEIGHTS, requires_grad=True), []
+    for count in range(1, 4):
+        x.register_hook(lambda g, count=count: log.append(count))
+        for _ in range(2):
+            with captured(compiler):
+                (x * 2.0).sum().backward()
+            assert log == list(range(1, count + 1))
+            log.clear()
+    assert pf.compiled_autograd.state().captures == 3
+
+
+def test_a_hook_that_is_removed_is_not_kept_alive_by_what_captured_runs_call():
+    class Hook:
+        def __call__(self, g):
+            pass
+
+    x, hook = pf.array(WEIGHTS, requires_grad=True), Hook()
+    handle, reference = x.register_hook(hook), weakref.ref(hook)
+    for _ in range(2):
+        with captured():
+            (x * 2.0).sum().backward()
+    del hook
+    handle.remove()
+    gc.collect()
+    assert reference() is None
 
 
 def test_a_hook_that_appends_to_a_list_captures_once():
