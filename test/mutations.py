@@ -172,8 +172,8 @@ MUTATIONS = (
     ),
     Mutation(
         "arguments of NumPy's functions lose gradients",
-        "executor/tape/conversions.py",
-        'if (frame.f_globals.get("__name__") or "").startswith("numpy.") or _takes_initial(frame):',
+        "executor/tape/taken.py",
+        'if (frame.f_globals.get("__name__") or "").startswith("numpy."):',
         "if False:",
         ("executor/tape/test_nothing_lost.py",),
     ),

@@ -24,6 +24,20 @@ TRAINING_MUTATIONS = (
         ("executor/tape/test_switches.py",),
     ),
     Mutation(
+        "functions of math take the numbers of arrays that require gradients",
+        "executor/tape/taken.py",
+        'if module in ("math", "cmath"):',
+        "if False:",
+        ("executor/tape/test_nothing_lost.py::test_what_has_none_is_an_error",),
+    ),
+    Mutation(
+        "methods of ndarrays that no name leads to take numbers",
+        "executor/tape/taken.py",
+        "return (_NUMPY, _NUMPY_HINT) if at.path and at.path[-1] in _OF_ARRAYS else None",
+        "return None",
+        ("executor/tape/test_nothing_lost.py::test_what_has_none_is_an_error",),
+    ),
+    Mutation(
         "masks of operands are ignored",
         "executor/tape/eager_recorder.py",
         '        check_array(x, "an operand beside an array of the tape: ")\n',
