@@ -6,9 +6,31 @@ from mutation_runner import Mutation
 
 _USERS = "executor/tape/test_from_users.py"
 _SPECIAL = "dialect/gradients/test_special_gradients.py"
+_REPEATED = "executor/tape/test_repeated_calls.py"
 _HOST = "dialect/gradients/test_host_gradients.py"
 
 TRAINING_MUTATIONS = (
+    Mutation(
+        "a checkpoint repeats calls by the present plan",
+        "executor/plans/link.py",
+        "plan = CHECKPOINT.repeats.plan(plan)",
+        "pass",
+        (_REPEATED,),
+    ),
+    Mutation(
+        "a checkpoint has graphs repeat what Python has run",
+        "executor/functions/in_python.py",
+        "CHECKPOINT.repeats.note_python()",
+        "pass",
+        (_REPEATED,),
+    ),
+    Mutation(
+        "a checkpoint wants the same bits of another plan",
+        "executor/tape/repeats.py",
+        "return all(call.is_python or call.graph is not None for call in self._calls)",
+        "return True",
+        (_REPEATED,),
+    ),
     Mutation(
         "calls of a decorated function share one gradient mode",
         "executor/tape/api.py",

@@ -109,6 +109,16 @@ def disable_jit() -> Iterator[None]:
         _change_blocks(-1)
 
 
+@contextmanager
+def asked() -> Iterator[None]:
+    """Have emitted code of all threads hand its calls to Python in the block, which serves them as ever."""
+    _change_blocks(1)
+    try:
+        yield
+    finally:
+        _change_blocks(-1)
+
+
 def _change_blocks(by: int) -> None:
     _switches.change(everywhere=_switches.everywhere, debuggers=_switches.debuggers, blocks=by)
 
