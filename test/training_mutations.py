@@ -19,14 +19,14 @@ TRAINING_MUTATIONS = (
     ),
     Mutation(
         "a checkpoint has graphs repeat what Python has run",
-        "executor/functions/in_python.py",
+        "executor/functions/router.py",
         "CHECKPOINT.repeats.note_python()",
         "pass",
         (_REPEATED,),
     ),
     Mutation(
         "a checkpoint wants the same bits of another plan",
-        "executor/tape/repeats.py",
+        "executor/tape/repeated_calls.py",
         "return all(call.is_python or call.graph is not None for call in self._calls)",
         "return True",
         (_REPEATED,),

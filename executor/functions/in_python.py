@@ -21,9 +21,8 @@ from ..interpret.loop_limit import LIMITS, within
 from ..memory.destinations import Destinations
 from ..routing.ledger import NoGraph, is_lasting
 from ..routing.verdict import Cause, Verdict
-from ..settings.plain import PlainReason, debugger
+from ..settings.plain import CHECKPOINT, PlainReason, debugger
 from ..settings.strict import RUNS_IN_PYTHON
-from ..tape.repeats import CHECKPOINT
 from .device_arguments import PLAIN_KINDS, are_of_host
 from .emission import Emission
 from .graphs import Graphs

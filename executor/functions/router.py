@@ -19,10 +19,9 @@ from ..memory.destinations import Destinations
 from ..memory.output_pool import readable
 from ..routing.ledger import NoGraph
 from ..routing.verdict import Cause
-from ..settings.plain import plain
+from ..settings.plain import CHECKPOINT, plain
 from ..settings.strict import is_strict
 from ..settings.strict import refused as strict_refused
-from ..tape.repeats import CHECKPOINT
 from ..tiers.choice import AnyExecutor
 from .device_arguments import are_plain, holds_tensors
 from .emission import Calls, Emission
@@ -97,6 +96,8 @@ class Router:
         ledger = self._ledger
         if why is not None and self._python.is_plain(why, args, kwargs):
             args, kwargs = self._python.as_given(args, kwargs)
+            if CHECKPOINT.repeats is not None:
+                CHECKPOINT.repeats.note_python()
             return self._fn(*args, **kwargs)
         if ledger.recursion is not None and ledger.recursion.is_open:
             return ledger.recursion.call(self._fn, *self._python.as_given(args, kwargs))

@@ -15,7 +15,7 @@ from ..interpret.evaluate import own
 from ..memory.destinations import Destinations
 from ..memory.donation import given_memory, sole_memory
 from ..settings.events import Counters, log
-from ..tape.repeats import CHECKPOINT
+from ..settings.plain import CHECKPOINT
 from .device_groups import DeviceGroup, cache_ids, failed_before, failed_group
 from .kernel_call import interpreted_group
 from .last_executed import LAST, RECENT

@@ -18,7 +18,7 @@ from .eager_builder import ArrayBuilder
 from .hook_calls import shown
 from .node import FIRST, WRITES, Edge, Node, user_line, users_place
 from .op_node import note_shared
-from .repeats import Repeats
+from .repeated_calls import Repeats
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
 
 _ARRAYS = (np.ndarray, np.generic)

@@ -7,12 +7,11 @@ computed again by what ran then: by Python, or by the same plans.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..settings.plain import asked
+from ..settings.plain import CHECKPOINT, asked
 
 
 class RepeatedCall:
@@ -98,19 +97,6 @@ class Repeats:
             return next(self._plans, plan)
         served.plans.append(plan)
         return plan
-
-
-class _Checkpoint(threading.local):
-    """What this thread runs.
-
-    Attributes:
-        repeats: the calls in the innermost checkpointed call; None = there is none.
-    """
-
-    repeats: Repeats | None = None
-
-
-CHECKPOINT = _Checkpoint()
 
 
 @contextmanager
