@@ -6,9 +6,31 @@ from mutation_runner import Mutation
 
 _USERS = "executor/tape/test_from_users.py"
 _SPECIAL = "dialect/gradients/test_special_gradients.py"
+_REPEATED = "executor/tape/test_repeated_calls.py"
 _HOST = "dialect/gradients/test_host_gradients.py"
 
 TRAINING_MUTATIONS = (
+    Mutation(
+        "a checkpoint repeats calls by the present plan",
+        "executor/plans/link.py",
+        "plan = CHECKPOINT.repeats.plan(plan)",
+        "pass",
+        (_REPEATED,),
+    ),
+    Mutation(
+        "a checkpoint has graphs repeat what Python has run",
+        "executor/functions/router.py",
+        "CHECKPOINT.repeats.note_python()",
+        "pass",
+        (_REPEATED,),
+    ),
+    Mutation(
+        "a checkpoint wants the same bits of another plan",
+        "executor/tape/repeated_calls.py",
+        "return all(call.is_python or call.graph is not None for call in self._calls)",
+        "return True",
+        (_REPEATED,),
+    ),
     Mutation(
         "calls of a decorated function share one gradient mode",
         "executor/tape/api.py",
@@ -22,6 +44,20 @@ TRAINING_MUTATIONS = (
         "if not inspect.isgeneratorfunction(function):",
         "if True:",
         ("executor/tape/test_switches.py",),
+    ),
+    Mutation(
+        "functions of math take the numbers of arrays that require gradients",
+        "executor/tape/taken.py",
+        'if module in ("math", "cmath"):',
+        "if False:",
+        ("executor/tape/test_nothing_lost.py::test_what_has_none_is_an_error",),
+    ),
+    Mutation(
+        "methods of ndarrays that no name leads to take numbers",
+        "executor/tape/taken.py",
+        "return (_NUMPY, _NUMPY_HINT) if at.path and at.path[-1] in _OF_ARRAYS else None",
+        "return None",
+        ("executor/tape/test_nothing_lost.py::test_what_has_none_is_an_error",),
     ),
     Mutation(
         "masks of operands are ignored",

@@ -21,7 +21,7 @@ from ..interpret.loop_limit import LIMITS, within
 from ..memory.destinations import Destinations
 from ..routing.ledger import NoGraph, is_lasting
 from ..routing.verdict import Cause, Verdict
-from ..settings.plain import PlainReason, debugger
+from ..settings.plain import CHECKPOINT, PlainReason, debugger
 from ..settings.strict import RUNS_IN_PYTHON
 from .device_arguments import PLAIN_KINDS, are_of_host
 from .emission import Emission
@@ -129,6 +129,8 @@ class PythonCalls:
             with within(None):
                 return self.call(verdict, args, kwargs, refused)
         self._emission.forget_native()
+        if CHECKPOINT.repeats is not None and current() is None:
+            CHECKPOINT.repeats.note_python()
         if verdict.cause.is_of_alike:
             self._ledger.propose_sooner(args, kwargs)
         counters, ledger = self._counters, self._ledger

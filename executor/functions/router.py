@@ -19,7 +19,7 @@ from ..memory.destinations import Destinations
 from ..memory.output_pool import readable
 from ..routing.ledger import NoGraph
 from ..routing.verdict import Cause
-from ..settings.plain import plain
+from ..settings.plain import CHECKPOINT, plain
 from ..settings.strict import is_strict
 from ..settings.strict import refused as strict_refused
 from ..tiers.choice import AnyExecutor
@@ -31,6 +31,7 @@ from .in_python import PythonCalls
 
 if TYPE_CHECKING:
     from .tensor_calls import TensorCalls
+    from .variants import Variant
 
 
 class Router:
@@ -75,11 +76,28 @@ class Router:
         return self._call(args, kwargs) if native is None else native(*args, **kwargs)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run a call without tensors of the host."""
+        """Run a call without tensors of the host; one that a checkpoint repeats is served as it was."""
+        repeats = CHECKPOINT.repeats
+        if repeats is None or current() is not None:
+            return self._serve(args, kwargs)
+        from .tape_calls import taped_inputs
+
+        with repeats.call() as served:
+            if not repeats.is_second or not (served.is_python or served.graph):
+                return self._serve(args, kwargs)
+            if served.is_python:
+                return self._fn(*args, **kwargs)
+            leaves, _ = self._graphs.source.flatten(self._graphs, args, kwargs)
+            inputs = self._graphs.inputs(served.graph, taped_inputs(leaves, self._own))
+            return self._run_on_tape(served.graph, inputs)
+
+    def _serve(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         why = plain()
         ledger = self._ledger
         if why is not None and self._python.is_plain(why, args, kwargs):
             args, kwargs = self._python.as_given(args, kwargs)
+            if CHECKPOINT.repeats is not None:
+                CHECKPOINT.repeats.note_python()
             return self._fn(*args, **kwargs)
         if ledger.recursion is not None and ledger.recursion.is_open:
             return ledger.recursion.call(self._fn, *self._python.as_given(args, kwargs))
@@ -156,12 +174,11 @@ class Router:
             raise NoGraph(Cause.RECURSES)  # the trace of one level would trace the next
         originals = leaves
         if is_on_tape(leaves):
-            from .tape_calls import as_arrays, graph_on_tape
+            from .tape_calls import graph_on_tape
 
             variant, leaves, is_plain = graph_on_tape(self._graphs, leaves, tree)
             if not is_plain:
-                outputs = self.graph_calls.runs.run_on_tape(variant.executor, leaves)
-                return variant.trace.out_tree.unflatten(as_arrays(outputs))
+                return self._run_on_tape(variant, leaves)
         else:
             leaves, home = self.graph_calls.placed([readable(leaf, self._own) for leaf in leaves])
             if home != HOST:
@@ -171,6 +188,15 @@ class Router:
                 return self.graph_calls.runs.on_device(variant, leaves)
             variant = self._graphs.lookup(flat, leaves, tree, args, kwargs)
         return self.graph_calls.serve(variant, leaves, originals, args, kwargs)
+
+    def _run_on_tape(self, variant: Variant, inputs: list) -> Any:
+        """Run a graph on inputs any of which are of the tape."""
+        from .tape_calls import as_arrays
+
+        if CHECKPOINT.repeats is not None:
+            CHECKPOINT.repeats.note_graph(variant)
+        outputs = self.graph_calls.runs.run_on_tape(variant.executor, inputs)
+        return variant.trace.out_tree.unflatten(as_arrays(outputs))
 
     def _check_no_generators(self, tree: TreeDef) -> None:
         """Raise `NoGraph` for a call on a device with a generator, which draws on the host."""

@@ -15,6 +15,7 @@ from ..interpret.evaluate import own
 from ..memory.destinations import Destinations
 from ..memory.donation import given_memory, sole_memory
 from ..settings.events import Counters, log
+from ..settings.plain import CHECKPOINT
 from .device_groups import DeviceGroup, cache_ids, failed_before, failed_group
 from .kernel_call import interpreted_group
 from .last_executed import LAST, RECENT
@@ -158,6 +159,8 @@ def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list
     """Run a plan. The outputs share memory with no input, unless an array of ``into`` does."""
     if into is not None:
         return _run_into(plan, inputs, into)
+    if CHECKPOINT.repeats is not None:
+        plan = CHECKPOINT.repeats.plan(plan)
     outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)
     _note_last(plan)
     return [out if fresh else plan.own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)]

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from sys import gettrace
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .fork_lock import ForkLock
 from .knobs import knobs
+
+if TYPE_CHECKING:
+    from ..tape.repeated_calls import Repeats
 
 
 class PlainReason(Enum):
@@ -106,6 +110,30 @@ def disable_jit() -> Iterator[None]:
     finally:
         _scope.reset(token)
         scope.is_open = False
+        _change_blocks(-1)
+
+
+class _Checkpoint(threading.local):
+    """What this thread runs.
+
+    Attributes:
+        repeats: how jitted functions serve the calls of the innermost checkpointed call, as
+            `tape.repeated_calls` notes it; None = there is none.
+    """
+
+    repeats: Repeats | None = None
+
+
+CHECKPOINT = _Checkpoint()
+
+
+@contextmanager
+def asked() -> Iterator[None]:
+    """Have emitted code of all threads hand its calls to Python in the block, which serves them as ever."""
+    _change_blocks(1)
+    try:
+        yield
+    finally:
         _change_blocks(-1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,19 +14,9 @@ from ...dialect.importers.numpy.tracing.operators import Recording
 from ...dialect.importers.numpy.tracing.traced import Traced
 from ...dialect.ir.gradient_mode import MODE
 from .node import Node, user_line
+from .taken import what_loses
 
-_STORE = dis.opmap["STORE_SUBSCR"]
 _OUTSIDE = "an Array of the tape is used in a function that is traced, which was not given it"
-
-
-def _takes_initial(frame: Any) -> bool:
-    """True if what a frame is calling has an argument ``initial``."""
-    code, place = frame.f_code, frame.f_lasti
-    if not any(type(names) is tuple and "initial" in names for names in code.co_consts):
-        return False
-    before = [i for i in dis.get_instructions(code) if i.offset <= place][-4:]
-    values = (code.co_consts[i.arg or 0] if i.opname == "KW_NAMES" else i.argval for i in before)
-    return any(type(names) is tuple and "initial" in names for names in values)
 
 
 class Conversions(Traced):
@@ -167,30 +156,13 @@ class Conversions(Traced):
         return complex(self.data)
 
     def _check_kept(self, frame: Any) -> None:
-        """Raise GradientError if ``frame`` stores the elements, or computes with them.
-
-        Users ask for a number with float(x); stores look as if they kept the gradient, and so do
-        functions of NumPy's that take a number.
-        """
+        """Raise GradientError if ``frame`` stores the elements, or computes with them."""
         if not MODE.on or self.node is None:
             return
-        code = frame.f_code
-        stores = code.co_code[frame.f_lasti] == _STORE
-        fills = code.co_name == "full" and frame.f_globals.get("__name__") == "numpy._core.numeric"
-        if stores or fills:
-            raise GradientError(
-                "an array that requires gradients is written to an ndarray, which would lose them",
-                loc=user_line(),
-                hint="make the other array with pf.array(np.zeros(…)), or fill one by "
-                "np.broadcast_to(x, shape); for numbers alone write x.data",
-            )
-        if (frame.f_globals.get("__name__") or "").startswith("numpy.") or _takes_initial(frame):
-            raise GradientError(
-                "NumPy takes the number of an array that requires gradients, which would lose them",
-                loc=user_line(),
-                hint="compute with it outside of the call, as in c.sum() + x for "
-                "c.sum(initial=x); for the number alone write float(x)",
-            )
+        lost = what_loses(frame)
+        if lost is not None:
+            what, hint = lost
+            raise GradientError(what, loc=user_line(), hint=hint)
 
     def __index__(self) -> int:
         self.check_live()

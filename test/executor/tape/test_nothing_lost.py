@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import cmath
+import math
+import operator
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -54,7 +58,35 @@ HAVE_ONE_OR_AN_ERROR = {
     "differences": lambda x: np.diff(C, prepend=x[0]),
     "steps": lambda x: np.trapezoid(C, dx=x[0]),
     "inserted": lambda x: np.insert(C, 1, x[0]),
+    "a function of math": lambda x: math.exp(x[0]) * C,
+    "a function of two numbers": lambda x: C * math.atan2(x[0], 2.0),
+    "a sum of math": lambda x: math.fsum(x) * C,
+    "a function of complex numbers": lambda x: abs(cmath.exp(x[1])) * C,
+    "read one by one": lambda x: np.fromiter((v for v in x), float) * C,
+    "rows of fields": lambda x: np.array([(x[0], 1)], [("a", "f8"), ("b", "i8")])["a"] * 2,
+    "an element of an ndarray": lambda x: after(lambda c: operator.setitem(c, 1, x[0] * 3)),
+    "an ndarray that is filled": lambda x: after(lambda c: c.fill(x[2])),
+    "a method of what a call returns": lambda x: np.ones(2).sum(initial=x[0]) * C,
+    "an attribute of what is filled": lambda x: after(lambda c: Holder(c).array.fill(x[1])),
 }
+
+
+class Holder:
+    def __init__(self, array):
+        self.array = array
+
+    @staticmethod
+    def number(x):
+        return Holder.to_number(x)
+
+    to_number = float
+
+
+def after(write):
+    """An ndarray after it was written to."""
+    array = C.copy()
+    write(array)
+    return array
 
 
 def differences(f, step=1e-6):
@@ -98,6 +130,9 @@ def test_numbers_are_still_there_for_who_asks_for_them():
     x = pf.array(X, requires_grad=True)
     assert float(x[0]) == X[0] and x[1].item() == X[1] and x.tolist() == X.tolist()
     assert float(x[0]) + C.sum(initial=0.0) == X[0] + 10  # another call of the line has `initial`
+    assert math.isfinite(x[0]) and math.floor(x[2]) == 2
+    assert Holder.number(x[0]) == np.float64(x[0]) == max(map(float, [x[0], x[1]])) == X[0]
+    assert "%.1f" % x[2] == "2.1"  # noqa: UP031
     assert f"{x[2]:.1f}" == "2.1" and np.asarray(x.data) is x.data
     np.testing.assert_array_equal(np.asarray(x.detach()), X)
     assert np.bincount([0, 1, 1]).tolist() == [1, 2]

@@ -585,7 +585,7 @@ def by_a_number(w, x):
 
 
 def by_a_function_of_math(w, x):
-    return (x @ w).max() * math.sqrt((x @ w)[0, 0])
+    return (x @ w).max() * math.sqrt(float((x @ w)[0, 0]))
 
 
 @pytest.mark.parametrize("function", [by_a_number, by_a_function_of_math])
@@ -596,3 +596,16 @@ def test_a_jitted_function_takes_python_numbers_for_constants_as_the_tape_does(f
         f(ours, x).backward()
         function(theirs, x).backward()
         np.testing.assert_array_equal(ours.grad, theirs.grad)
+
+
+def test_functions_of_math_lose_no_gradient_unnoticed_jitted_or_not():
+    def f(x):
+        return x * math.sqrt(x[0])
+
+    jitted = pf.jit(f, unsupported="python")
+    for _ in range(4):
+        for call in (f, jitted):
+            with pytest.raises(pf.GradientError, match=r"math\.sqrt takes the number"):
+                call(leaf(4, 1))
+        with pf.no_grad():
+            np.testing.assert_array_equal(jitted(leaf(4, 1)), [8, 2])
