@@ -8,7 +8,7 @@ TRACING_MUTATIONS = (
     Mutation(
         "what modules and classes hold is not watched",
         "dialect/importers/numpy/world/journal.py",
-        "        return _named(space, name, None if self._asks_all else self._names)\n",
+        "        return _named(space, name, None if self.asks_all else self.asked)\n",
         "        return []\n",
         ("executor/functions/test_modules_from_outside.py::test_what_classes_hold_is_changed_by_each_call",),
     ),
@@ -414,7 +414,7 @@ TRACING_MUTATIONS = (
         "what descriptors keep is not watched",
         "dialect/importers/numpy/world/journal.py",
         "    return not (facets_of(kind) or is_users_class(kind))\n",
-        "    return True\n",
+        "    return kind not in (list, dict)\n",
         ("executor/functions/test_classes_that_change.py::test_what_descriptors_keep_is_written_once",),
     ),
     Mutation(

@@ -28,7 +28,7 @@ from .restoring import ATOMS, MOST_OBJECTS, RESTORE
 
 _ITEMS = 4_000_000  # items of containers that are compared
 KEPT_BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
-_MUTABLE = (list, dict, set, np.ndarray)  # of packages' objects
+_MUTABLE = (list, dict, set, np.ndarray)
 
 
 @dataclass(eq=False)
@@ -46,6 +46,8 @@ class Journal:
 
     Attributes:
         atoms: classes of objects that hold nothing that may change.
+        asked: names by which the code may ask for what modules and classes hold.
+        asks_all: it may put such names together.
     """
 
     atoms = ATOMS
@@ -61,8 +63,8 @@ class Journal:
         self.codes: Sequence[types.CodeType] = ()  # what the trace has run of the user's
         self.watched: Iterable[types.CodeType] = ()  # and what Python or packages have called
         self._spaces: list[tuple[Any, str]] = []  # modules and classes of the user's
-        self._asked: set[str] = set()  # by which the code may ask for what these hold
-        self._asks_all = False
+        self.asked: set[str] = set()
+        self.asks_all = False
 
     def is_outer(self, value: Any) -> bool:
         """True for an object that was there before the call, as far as it has been reached."""
@@ -105,10 +107,10 @@ class Journal:
 
         ``every``: it may put names together.
         """
-        every, self._asks_all = every and not self._asks_all, every or self._asks_all
-        fresh = set(names) - self._asked
-        self._asked |= fresh
-        for space, name in tuple(self._spaces):
+        every, self.asks_all = every and not self.asks_all, every or self.asks_all
+        fresh = set(names) - self.asked
+        self.asked |= fresh
+        for space, name in tuple(self._spaces if fresh or every else ()):
             for value, label in _named(space, name, None if every else fresh):
                 self.watch(value, label)
 
@@ -116,7 +118,7 @@ class Journal:
         """Note a module or a class, and return what the code names of it."""
         self._note("class" if isinstance(space, type) else "attributes", space, dict(vars(space)), name)
         self._spaces.append((space, name))
-        return _named(space, name, None if self._asks_all else self._asked)
+        return _named(space, name, None if self.asks_all else self.asked)
 
     def _watch(self, value: Any, name: str) -> None:
         todo = [(value, name)]
@@ -225,18 +227,24 @@ class Journal:
 
 
 def _named(space: Any, name: str, names: set[str] | None) -> list[tuple[Any, str]]:
-    """What a module or a class holds under these names; None for all."""
+    """What a module or a class holds under these names, None for all, and of a class what may change by itself."""
     attributes, is_class = dict(vars(space)), isinstance(space, type)
     parts = []
-    for key in attributes.keys() if names is None else names & attributes.keys():
-        value = attributes[key]
-        # Descriptors of C code hold nothing.
-        if not key.startswith("__") and not (is_class and _is_empty(type(value))):
+    for key, value in attributes.items():
+        if key.startswith("__") or not (names is None or key in names or (is_class and _is_free(value))):
+            continue
+        if not (is_class and _is_empty(type(value))):
             parts.append((value, f"{name}.{key}"))
     return parts
 
 
+def _is_free(value: Any) -> bool:
+    """True for what may change without being named, in a class."""
+    return issubclass(type(value), _MUTABLE) or is_users_class(type(value))
+
+
 def _is_empty(kind: type) -> bool:
+    """True for descriptors of C code, which hold nothing."""
     return not (facets_of(kind) or is_users_class(kind))
 
 
