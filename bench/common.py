@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 # Results are no code: a run that writes them there may be gone on with.
 CODE = (".", ":(exclude)bench/results")
+# What of the environment has to be the same for rows to stand in one table.
+SAME = ("processor", "profuse", "revision", "numpy", "jax", "torch", "numba", "numexpr", "autograd")
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -83,6 +86,21 @@ def environment() -> dict[str, str]:
         "revision": revision(),
         **versions,
     }
+
+
+def rows_so_far(path: str | Path | None, again: bool = False) -> dict[str, Any]:
+    """The rows that a file of results has, to go on with; ``again``: those of another environment count as none.
+
+    Raises ValueError if they are of another environment.
+    """
+    if path is None or not Path(path).exists():
+        return {}
+    found = json.loads(Path(path).read_text("utf-8"))
+    here = environment()
+    differs = [name for name in SAME if found["environment"].get(name) != here.get(name)]
+    if differs and not again:
+        raise ValueError(f"{path} was measured with another {', '.join(differs)}: name another file, or give --again")
+    return {} if differs else found["rows"]
 
 
 def write_results(path: str | None, **found: object) -> None:

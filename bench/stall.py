@@ -157,6 +157,9 @@ def runs_of(name: str, count: int) -> list[dict]:
             print(f"{name} is left out: {child.stderr.strip().splitlines()[-1]}")
             return []
         done.append(json.loads(child.stdout.splitlines()[-1]))
+        # One run takes seconds of the processor, and minutes where other programs have it.
+        ratio = summary(name, done[-1:])["ratio"]
+        print(f"{name}, run {len(done)} of {count}: {ratio:.2f}x", file=sys.stderr, flush=True)
     return done
 
 

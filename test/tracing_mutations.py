@@ -6,6 +6,34 @@ from mutation_runner import Mutation
 
 TRACING_MUTATIONS = (
     Mutation(
+        "what modules and classes hold is not watched",
+        "dialect/importers/numpy/world/journal.py",
+        "        return _named(space, name, None if self.asks_all else self.asked)\n",
+        "        return []\n",
+        ("executor/functions/test_modules_from_outside.py::test_what_classes_hold_is_changed_by_each_call",),
+    ),
+    Mutation(
+        "what code names that begins later is not watched",
+        "dialect/importers/numpy/world/journal.py",
+        "                self.watch(value, label)\n",
+        "                pass\n",
+        ("executor/functions/test_modules_from_outside.py::test_what_modules_hold_is_changed_by_each_call",),
+    ),
+    Mutation(
+        "an import is that of the first call",
+        "dialect/importers/numpy/capture/scope.py",
+        "            yield from self._imports.reads()\n",
+        "            yield from ()\n",
+        ("executor/functions/test_modules_from_outside.py::test_imported_names_are_bound_anew",),
+    ),
+    Mutation(
+        "text that is evaluated is not watched",
+        "dialect/importers/numpy/capture/watching.py",
+        "                if code.co_flags & inspect.CO_OPTIMIZED:\n                    return",
+        "                if True:\n                    return",
+        ("executor/functions/test_modules_from_outside.py::test_what_modules_hold_is_changed_by_each_call",),
+    ),
+    Mutation(
         "the class of an object is that of the first call",
         "dialect/importers/numpy/capture/outer_state.py",
         '        self.reads.append(Place(KIND, value, None, f"the class of {name}").read())\n',
@@ -385,8 +413,8 @@ TRACING_MUTATIONS = (
     Mutation(
         "what descriptors keep is not watched",
         "dialect/importers/numpy/world/journal.py",
-        " or is_users_class(type(v)))",
-        ")",
+        "    return not (facets_of(kind) or is_users_class(kind))\n",
+        "    return kind not in (list, dict)\n",
         ("executor/functions/test_classes_that_change.py::test_what_descriptors_keep_is_written_once",),
     ),
     Mutation(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import environment, processor
+from common import environment, processor, rows_so_far
 from suite.kernel import KERNELS, SIZES, Case, Size, leaves
 
 from . import libraries, roofline, systems
@@ -22,8 +22,6 @@ from .worker import Worker, WorkerError
 SLICE = 0.002  # seconds of calls that one system makes before it is the next one's turn
 PAUSE = 0.02  # seconds before each turn of several threads: those of other systems spin until then
 WARM_LIMIT = 0.01  # seconds of a call from which on it is not made once more to warm the caches
-# What of the environment has to be the same for rows to stand in one table.
-SAME = ("processor", "profuse", "revision", "numpy", "jax", "torch", "numba", "numexpr", "autograd")
 
 
 @dataclass
@@ -91,17 +89,7 @@ def key_of(case: Case, threads: int) -> str:
 
 def load(plan: Plan) -> None:
     """Take the rows that a file has; raises ValueError if they are of something else."""
-    if plan.path is None or not plan.path.exists():
-        return
-    found = json.loads(plan.path.read_text("utf-8"))
-    here = environment()
-    differs = [name for name in SAME if found["environment"].get(name) != here.get(name)]
-    if differs and not plan.again:
-        raise ValueError(
-            f"{plan.path} was measured with another {', '.join(differs)}: name another file, or give --again"
-        )
-    if not differs:
-        plan.rows.update(found["rows"])
+    plan.rows.update(rows_so_far(plan.path, plan.again))
 
 
 def store(plan: Plan) -> None:

@@ -6,12 +6,16 @@ quartiles, that of numba / ours, the tier, the seconds from the first call to th
 calls go on, and how many ops of a call NumPy computes one by one. numba compiles the very source,
 by `numba.njit`; ``cannot`` stands where it refuses that. The slowest come first, means last.
 
-    cd bench; python -m programs [--only REGEX] [--rounds 15] [--reasons] [--json out.json]
+A row is printed, and written, once it is measured; all of them take ten minutes. With ``--budget`` no program
+begins after so many seconds, and the same command with the same file goes on.
+
+    cd bench; python -m programs [--only REGEX] [--rounds 15] [--reasons] [--budget SECONDS] [--again] [--json out.json]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import statistics
@@ -35,7 +39,7 @@ except ImportError:
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from common import timed, write_results
+from common import rows_so_far, timed, write_results
 
 from . import PROGRAMS, Program
 
@@ -71,6 +75,12 @@ class Row:
         """The figures for files: reasons name lines of this checkout."""
         told = {k: v for k, v in vars(self).items() if k not in ("reasons", "numba_refusal")}
         return {**told, "native": self.is_native}
+
+    @classmethod
+    def of_figures(cls, told: dict[str, Any]) -> Row:
+        """The row of such figures, of another run."""
+        figures = {k: v for k, v in told.items() if k != "native"}
+        return cls(**{**figures, "ratio": tuple(told["ratio"])}, numba_refusal="", reasons=[])
 
 
 class Jitted:
@@ -180,13 +190,31 @@ def main() -> None:
     parser.add_argument("--without-numba", action="store_true", help="leave numba out")
     parser.add_argument("--json", help="where to write the figures")
     parser.add_argument("--reasons", action="store_true", help="print what stands in the way")
+    parser.add_argument("--budget", type=float, default=math.inf, metavar="SECONDS")
+    parser.add_argument("--again", action="store_true", help="measure programs of the file anew")
     given = parser.parse_args()
-    rows = []
+    if given.rounds < 2:
+        parser.error("--rounds has to be 2 at least, as quartiles are told")
+    try:
+        kept = rows_so_far(given.json, given.again)
+    except ValueError as error:
+        sys.exit(str(error))
+    rows, left, end = [], 0, time.monotonic() + given.budget
     for program in PROGRAMS.values():
-        if re.search(given.only, program.name):
-            rows.append(measured(program, given.rounds, not given.without_numba))
-            print(".", end="", flush=True, file=sys.stderr)
-    print(file=sys.stderr)
+        if not re.search(given.only, program.name):
+            continue
+        if program.name in kept and not given.again:
+            rows.append(Row.of_figures(kept[program.name]))
+            continue
+        if time.monotonic() > end:
+            left += 1
+            continue
+        rows.append(measured(program, given.rounds, not given.without_numba))
+        kept[program.name] = rows[-1].figures()
+        print(line(rows[-1]), flush=True, file=sys.stderr)
+        write_results(given.json, rows=kept)
+    if not rows:
+        sys.exit("no program was measured")
     rows.sort(key=lambda row: row.ratio[1])
     for row in rows:
         print(line(row))
@@ -206,7 +234,10 @@ def main() -> None:
     if beside:
         mean = statistics.geometric_mean(beside)
         print(f"numba / ours {mean:.2f}, in the {len(beside)} programs that numba compiles")
-    write_results(given.json, rows={row.name: row.figures() for row in rows})
+    if left:
+        print(
+            f"{left} programs were not measured within {given.budget:.0f} s; the same command with --json FILE goes on"
+        )
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ import functools
 import hashlib
 import os
 import random
+import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,19 @@ def _act() -> Program:
 def _environment() -> Program:
     os.environ["CONSTRUCT_OF_A_TEST"] = "3"
     return lambda x: x * float(os.environ["CONSTRUCT_OF_A_TEST"]) + 1.0, _array
+
+
+@row("`from settings import gain`")
+def _import() -> Program:
+    sys.modules["construct_of_a_test"] = settings = types.ModuleType("construct_of_a_test")
+    settings.gain = 3.0  # type: ignore[attr-defined]
+
+    def f(x):
+        from construct_of_a_test import gain
+
+        return x * gain + 1.0
+
+    return f, _array
 
 
 @row("`rng.normal(size=3)`")
@@ -248,6 +263,18 @@ def _held_write() -> Program:
     def f(x):
         record(float(x.sum()))
         return x * 2.0 + len(losses)
+
+    return f, _array
+
+
+@row("`settings.history.append(loss)`, of a module")
+def _module_list() -> Program:
+    settings = types.ModuleType("construct_of_a_test")
+    settings.history = []  # type: ignore[attr-defined]
+
+    def f(x):
+        settings.history.append(float(x.sum()))
+        return x * 2.0 + len(settings.history)
 
     return f, _array
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import itertools
 import types
 from collections.abc import Iterable, Iterator
@@ -50,6 +51,13 @@ class CodeNames:
         if names & {"getattr", "hasattr"}:
             absent |= texts
         return cls(frozenset(names), frozenset(absent), any(map(makes_names, every)), any(map(_matches_classes, every)))
+
+
+@functools.lru_cache(maxsize=4096)
+def asked_by(code: types.CodeType) -> tuple[frozenset[str], bool]:
+    """The names and texts in code, and whether it may put names together."""
+    names = CodeNames.of((code,))
+    return names.names, names.any_name
 
 
 def named(scope: TraceScope) -> set[str]:

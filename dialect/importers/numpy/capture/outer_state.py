@@ -92,7 +92,7 @@ def state_reads(
     names = CodeNames.of((*scope.codes, *watch.codes))
     walk = _NameWalk(names, is_plain, scope.check_reached, shadows, watch.codes)
     with walk.of_objects_themselves():
-        for read in watch.reads:
+        for read in (*watch.reads, *(place.read() for place in watch.later)):
             walk.note(read)
     for read in scope.read():
         walk.note(read)

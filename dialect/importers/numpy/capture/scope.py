@@ -27,6 +27,7 @@ from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..world.opaque import Hidden, hidden_error, is_hidden
 from ..world.places import MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown
+from .code_names import asked_by
 from .method_calls import (
     CALLEE,
     asks_identities,
@@ -40,6 +41,7 @@ from .method_calls import (
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
+    from .imports import Imports
 
 _MISSING = object()
 _NUMBERS = frozenset({int, float, bool, complex})
@@ -126,6 +128,7 @@ class TraceScope:
         self._reached: dict[int, Any] = {}
         self._cells: dict[int, _Cell] = {}
         self._answers: list[StateRead] = []  # of what keeps its results
+        self._imports: Imports | None = None
         self.codes: list[types.CodeType] = []
         self.unread = ""  # a sentence on the last function whose source cannot be read
 
@@ -213,6 +216,7 @@ class TraceScope:
         elif any(map(has_identities, codes_in(fn.__code__))):
             self._rec.asks_unseen = True
         self.codes.append(code)
+        self._rec.journal.ask(*asked_by(code))
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
@@ -348,6 +352,15 @@ class TraceScope:
 
         return construct if not getattr(cls, "__abstractmethods__", None) else cls
 
+    @property
+    def imports(self) -> Imports:
+        """What the code imports."""
+        if self._imports is None:
+            from .imports import Imports  # few functions import anything
+
+            self._imports = Imports(self._rec)
+        return self._imports
+
     # --- what the user's code did -------------------------------------------------------------
 
     def read(self) -> Iterator[StateRead]:
@@ -361,6 +374,8 @@ class TraceScope:
             if cell.held is not _MISSING:
                 yield StateRead(cell_place(cell.original, cell.name), cell.held)
         yield from self._answers
+        if self._imports is not None:
+            yield from self._imports.reads()
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

@@ -35,6 +35,8 @@ from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.opaque import hidden_error, is_hidden
 from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
+from ..world.substitutes import UNFOLLOWED
+from .code_names import asked_by
 from .method_calls import codes_in, has_identities, values_in
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ _STORES = frozenset(
     for name, number in dis.opmap.items()
     if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 )
+_IMPORT = dis.opmap["IMPORT_NAME"]
 _ASK_REGISTRY = tuple(vars(abc)[f"_abc_{name}"] for name in ("instancecheck", "subclasscheck"))
 _ENDS = frozenset({"__exit__", "release"})
 
@@ -83,6 +86,7 @@ class TraceWatch:
     Attributes:
         codes: code of these frames, in the order in which they started.
         reads: what they may read by name.
+        later: places of modules that they may have imported first.
         bindings: classes of the user's, and the names under which they have code that has run.
         is_on: the profile function is in force.
         pauses: it may be out of force while this package records.
@@ -92,6 +96,7 @@ class TraceWatch:
         self._rec = rec
         self.codes: dict[types.CodeType, None] = {}
         self.reads: list[StateRead] = []
+        self.later: list[Place] = []
         self.bindings: dict[tuple[type, str], None] = {}
         self.is_on, self.pauses = False, True
         self._known: set[int] = set()  # ids of code that has been looked at
@@ -188,14 +193,17 @@ class TraceWatch:
         space = frame.f_globals
         if owner is _USERS:
             self._note_binding(frame, code)
+            self._rec.journal.ask(*asked_by(code))
             if type(space) is not dict:
-                self._evaluated(code, space)
-                return
+                if code.co_flags & inspect.CO_OPTIMIZED:
+                    return  # the scope has made the function
+                space = getattr(space, "real", space)  # text that is evaluated looks names up past the scope
         elif list(_owners_above(frame))[-1] is not _USERS:
             return
         self._known.add(id(code))
         self.codes[code] = None
         if owner is _LIBRARY:
+            self._rec.journal.ask(*asked_by(code))
             self._read_settings(code, space)
             self._kept(frame, code)
             return
@@ -209,12 +217,17 @@ class TraceWatch:
         if any(map(has_identities, codes_in(code))):
             self._rec.asks_unseen = True
         names = {name for inner in codes_in(code) for name in inner.co_names}
-        variables, attributes = values_in(code)
+        # What text and bodies of classes take as values is not followed.
+        variables, attributes = values_in(code) if space is frame.f_globals else (frozenset[str](), frozenset[str]())
         self._values = variables
         values = (space.get(name) for name in variables)
         self._taken |= attributes | {m.__name__ for m in values if isinstance(m, types.ModuleType)}
+        if "modules" in names and any(space.get(name) is sys for name in names):
+            raise world_error(*UNFOLLOWED)
         for name in sorted(names & space.keys()):
             self._read(Place(TABLE, space, name, name), space[name])
+        if any(map(_has_imports, codes_in(code))):
+            self._imported(code, space)
         if code.co_freevars and not self._is_inner(frame, code):
             function = _function_of(frame, code)
             if function is None:
@@ -230,6 +243,16 @@ class TraceWatch:
                 except ValueError:
                     continue  # not bound yet
                 self._read(cell_place(cell, name), value)
+
+    def _imported(self, code: types.CodeType, space: dict[str, Any]) -> None:
+        """Note which modules code may import."""
+        from .imports import read_by  # little of such code imports anything
+
+        for place in read_by(code, space.get("__package__") or space.get("__name__", "")):
+            if place.key in sys.modules:
+                self._read(place, sys.modules[place.key])
+            else:
+                self.later.append(place)
 
     def _kept(self, frame: types.FrameType, code: types.CodeType) -> None:
         """Note what a decorator of a package keeps for a user's function: code that it calls may change that."""
@@ -253,14 +276,6 @@ class TraceWatch:
             for key, value in tuple(vars(cls).items()):
                 if (key == code.co_name and key.startswith("__")) or _wrapped(value, code):
                     self.bindings[kind, key] = None
-
-    @staticmethod
-    def _evaluated(code: types.CodeType, space: dict[str, Any]) -> None:
-        """Have a scope note what text reads that is evaluated: it looks names up in another way."""
-        if not code.co_flags & inspect.CO_OPTIMIZED:
-            for name in code.co_names:
-                if name in space:
-                    space[name]
 
     def _is_inner(self, frame: types.FrameType, code: types.CodeType) -> bool:
         """True if the frame that has made a comprehension, a lambda or the like is at work."""
@@ -398,6 +413,10 @@ def _writes(code: types.CodeType) -> tuple[tuple[str, str], ...]:
 def stores(code: types.CodeType) -> bool:
     """True for code that assigns attributes or items."""
     return not _STORES.isdisjoint(code.co_code[::2])
+
+
+def _has_imports(code: types.CodeType) -> bool:
+    return _IMPORT in code.co_code[::2]
 
 
 def _function_of(frame: types.FrameType, code: types.CodeType) -> types.FunctionType | None:

@@ -43,6 +43,7 @@ class ObjectSnapshot(Journal):
         self._names = {k: v for k, v in names.items() if k not in free}
         self._free = free
         self._rec, self.codes = rec, rec.journal.codes
+        self.ask(rec.journal.asked, rec.journal.asks_all)
         for name, value in names.items():
             self.watch(value, name)
         if rec.source is not None:

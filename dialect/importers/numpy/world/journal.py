@@ -46,6 +46,8 @@ class Journal:
 
     Attributes:
         atoms: classes of objects that hold nothing that may change.
+        asked: names by which the code may ask for what modules and classes hold.
+        asks_all: it may put such names together.
     """
 
     atoms = ATOMS
@@ -60,6 +62,9 @@ class Journal:
         self.is_undone = True  # False once something had changed that could not be restored
         self.codes: Sequence[types.CodeType] = ()  # what the trace has run of the user's
         self.watched: Iterable[types.CodeType] = ()  # and what Python or packages have called
+        self._spaces: list[tuple[Any, str]] = []  # modules and classes of the user's
+        self.asked: set[str] = set()
+        self.asks_all = False
 
     def is_outer(self, value: Any) -> bool:
         """True for an object that was there before the call, as far as it has been reached."""
@@ -97,6 +102,24 @@ class Journal:
         if type(value) not in self.atoms:
             apart(self._watch, value, name)
 
+    def ask(self, names: Iterable[str], every: bool) -> None:
+        """Watch what code that is about to run names of modules and classes, of which it takes a small part alone.
+
+        ``every``: it may put names together.
+        """
+        every, self.asks_all = every and not self.asks_all, every or self.asks_all
+        fresh = set(names) - self.asked
+        self.asked |= fresh
+        for space, name in tuple(self._spaces if fresh or every else ()):
+            for value, label in _named(space, name, None if every else fresh):
+                self.watch(value, label)
+
+    def _space(self, space: Any, name: str) -> list[tuple[Any, str]]:
+        """Note a module or a class, and return what the code names of it."""
+        self._note("class" if isinstance(space, type) else "attributes", space, dict(vars(space)), name)
+        self._spaces.append((space, name))
+        return _named(space, name, None if self.asks_all else self.asked)
+
     def _watch(self, value: Any, name: str) -> None:
         todo = [(value, name)]
         while todo and len(self._seen) < MOST_OBJECTS and self._items < _ITEMS:
@@ -118,18 +141,9 @@ class Journal:
             self._note("generator", value, state_of_generator(value), name)
             return []
         if issubclass(kind, type):
-            if not is_made_by_user(value):
-                return []
-            self._note("class", value, dict(vars(value)), value.__name__)
-            return [
-                (v, f"{value.__name__}.{k}")
-                for k, v in vars(value).items()
-                if not k.startswith("__") and (issubclass(type(v), _MUTABLE) or is_users_class(type(v)))
-            ]
+            return self._space(value, value.__name__) if is_made_by_user(value) else []
         if issubclass(kind, types.ModuleType):
-            if is_users_module(value):
-                self._note("attributes", value, dict(vars(value)), name)
-            return []
+            return self._space(value, name) if is_users_module(value) else []
         facets, is_users = facets_of(kind), is_users_class(kind)
         parts: list[tuple[Any, str]] = [(kind, kind.__name__)] if is_users else []
         is_packages = not is_users and is_of_a_library(value, kind)
@@ -207,8 +221,31 @@ class Journal:
                 self._locks.pop().release()
         # The trace is part of reference cycles, which may live long; the copies need not.
         self._watches.clear()
+        self._spaces.clear()
         self._seen.clear()
         return changes
+
+
+def _named(space: Any, name: str, names: set[str] | None) -> list[tuple[Any, str]]:
+    """What a module or a class holds under these names, None for all, and of a class what may change by itself."""
+    attributes, is_class = dict(vars(space)), isinstance(space, type)
+    parts = []
+    for key, value in attributes.items():
+        if key.startswith("__") or not (names is None or key in names or (is_class and _is_free(value))):
+            continue
+        if not (is_class and _is_empty(type(value))):
+            parts.append((value, f"{name}.{key}"))
+    return parts
+
+
+def _is_free(value: Any) -> bool:
+    """True for what may change without being named, in a class."""
+    return issubclass(type(value), _MUTABLE) or is_users_class(type(value))
+
+
+def _is_empty(kind: type) -> bool:
+    """True for descriptors of C code, which hold nothing."""
+    return not (facets_of(kind) or is_users_class(kind))
 
 
 def _told(watch: Watch, attribute: str) -> tuple[str, str]:

@@ -67,6 +67,8 @@ _OF_ERRORS = frozenset({"geterr", "geterrcall", "seterr", "seterrcall"})
 _CAREFUL = frozenset({"builtins", "numpy", "scipy"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
 
+UNFOLLOWED = "sys.modules is read: what modules hold is not followed from there", "import the module by its name"
+
 # By value: the function that the user names -> what a traced function calls in its place.
 FUNCTIONS: dict[Any, Callable] = {}
 # By name, of Python's builtins.  An entry acts like the builtin where no trace is in progress.
@@ -74,7 +76,9 @@ BUILTINS: dict[str, Any] = {}
 CONVERSIONS: dict[type, Callable[..., Any]] = {}  # of Python's numbers, where they are called
 CLASSES: dict[type, Callable[..., Any]] = {}
 # Modules of which some attributes are substituted.
-_MODULES = frozenset({"numpy", "numpy.random", "math", "cmath", "time", "random", "secrets", "uuid", "contextlib"})
+_MODULES = frozenset(
+    {"numpy", "numpy.random", "math", "cmath", "time", "random", "secrets", "sys", "uuid", "contextlib"}
+)
 
 
 class SubstituteModule(types.ModuleType):
@@ -88,6 +92,8 @@ class SubstituteModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__dict__["__profuse_real__"], name)
+        if value is sys.modules:
+            raise trace_error(*UNFOLLOWED)
         return apart(substitute, value) if isinstance(value, CODE) else substitute(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -328,7 +334,20 @@ def _builtin(name: str) -> Callable[[Callable], Callable]:
 
 @_builtin("__import__")
 def _import(*args: Any, **kwargs: Any) -> Any:
-    return substitute(builtins.__import__(*args, **kwargs))
+    rec = current()
+    return builtins.__import__(*args, **kwargs) if rec is None else rec.scope.imports.find(*args, **kwargs)
+
+
+@functools.wraps(importlib.import_module)
+def _import_module(name: str, package: str | None = None) -> Any:
+    rec = current()
+    if rec is None:
+        return importlib.import_module(name, package)
+    level = len(name) - len(name.lstrip("."))
+    return rec.scope.imports.find(name[level:], {"__package__": package}, None, ("__name__",), level)
+
+
+FUNCTIONS[importlib.import_module] = _import_module
 
 
 def _calls_first(name: str) -> None:
