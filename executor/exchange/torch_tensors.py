@@ -32,6 +32,12 @@ def is_plain(kind: type) -> bool:
     return kind is module.Tensor or kind is module.nn.Parameter
 
 
+def plain_type() -> type:
+    """The type of plain tensors."""
+    kind: type = sys.modules[_ROOT].Tensor
+    return kind
+
+
 def gradients() -> Callable[[], bool]:
     """The function that tells whether gradient mode is on in this thread."""
     return sys.modules[_ROOT].is_grad_enabled

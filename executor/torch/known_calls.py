@@ -54,6 +54,7 @@ class KnownCall:
         # What gives the results without more; None = the export runs more than one function.
         self._function = None if differentiates or not has_args else self._call.only_function()
         self._takes: Callable[..., bool] | None = None
+        self._server: Server | None = None
         self._checks = 0
         self.left = len(self._call.parts.left)
 
