@@ -129,7 +129,7 @@ def main() -> None:
         f = pf.jit(lambda x, b: np.tanh((x + b) * 0.8) * x, background=False)
         for _ in range(4):
             f(x, b)
-        assert f._native is not None, f.explain()
+        assert f.native is not None, f.explain()
         systems: dict[str, Callable[[], object]] = {
             "profuse": lambda: f(x, b),
             "profuse, Python dispatcher": lambda: f._call_python((x, b), {}),

@@ -143,8 +143,8 @@ def types_seen(executor: Any) -> int:
 
 def emitted_call(f: Any) -> Callable[..., Any]:
     """The builtin that calls run in, past `__call__`."""
-    assert f._native is not None, f.explain()
-    return f._native
+    assert f.native is not None, f.explain()
+    return f.native
 
 
 def entry_of(f: Any, *, into: bool = False) -> Any:

@@ -6,6 +6,14 @@ _TESTS = "dialect/importers/foreign/torchscript/test_script_graphs.py::"
 
 SCRIPT_MUTATIONS = (
     Mutation(
+        "arguments that scripts write to are not outdated for torch's gradients",
+        "executor/functions/script_functions.py",
+        "note_writes([*(bound[k] for k in script.written), ",
+        "note_writes([",
+        ("peers/test_torchscript_values.py::test_what_is_written_is_outdated_for_gradients_of_torch",),
+        slow=True,
+    ),
+    Mutation(
         "numbers of scripts are divided as in Python",
         "dialect/importers/foreign/torchscript/c_numbers.py",
         "    return b == 0\n",

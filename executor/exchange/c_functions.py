@@ -44,6 +44,7 @@ class Reader:
         describe: address of ``int (PyObject *, DLTensor *)``, which borrows the tensor's memory.
         false: attributes that must be False; other tensors are left to Python.
         negative: methods that must return False; other tensors are left to Python.
+        conjugate: such methods that return False of all but complex tensors.
         modes: objects, names of their attributes, and what these must hold; else calls are Python's.
         counts: functions that must return 0; else calls are Python's.
         gradients: tells whether gradient mode is on; where it is off, ``false`` may be True. None =
@@ -54,6 +55,7 @@ class Reader:
     describe: int
     false: tuple[str, ...] = ()
     negative: tuple[str, ...] = ()
+    conjugate: tuple[str, ...] = ()
     modes: tuple[tuple[Any, str, Any], ...] = ()
     counts: tuple[Callable[[], int], ...] = ()
     gradients: Callable[[], bool] | None = None

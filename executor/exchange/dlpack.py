@@ -22,7 +22,8 @@ from ...dialect.ir.dtypes import BF16
 CPU, CUDA = 1, 2  # kDLCPU, kDLCUDA
 _NAME, _USED = b"dltensor", b"used_dltensor"
 _NAME_1, _USED_1 = b"dltensor_versioned", b"used_dltensor_versioned"
-_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+COMPLEX = 5  # kDLComplex
+_KINDS = {"i": 0, "u": 1, "f": 2, "c": COMPLEX, "b": 6}
 _BFLOAT = 4
 VERSION = (1, 0)  # of the tensors that are lent: nothing in them is newer
 

@@ -34,7 +34,7 @@ class TensorClass(Reader):
     """A type of tensors that may lie in host memory.
 
     Attributes:
-        kind, describe, false, negative, modes, counts, gradients: see `Reader`.
+        kind, describe, false, negative, conjugate, modes, counts, gradients: see `Reader`.
         make: address of ``int (DLManagedTensorVersioned *, void **)``, which makes a tensor of memory.
         library: name of the library's module.
         adapter: the module of what is known of the library beyond its C functions; None = nothing is.
@@ -47,6 +47,7 @@ class TensorClass(Reader):
     library: str
     false: tuple[str, ...] = ()
     negative: tuple[str, ...] = ()
+    conjugate: tuple[str, ...] = ()
     modes: tuple[tuple[Any, str, Any], ...] = ()
     counts: tuple[Callable[[], int], ...] = ()
     gradients: Callable[[], bool] | None = None
@@ -86,7 +87,8 @@ def _read(kind: type) -> TensorClass | None:
             api.to_object,
             library,
             torch_tensors.FALSE,
-            torch_tensors.LAZY,
+            torch_tensors.NEGATIVE,
+            torch_tensors.CONJUGATE,
             torch_tensors.modes(),
             torch_tensors.counts(),
             torch_tensors.gradients(),
@@ -94,7 +96,7 @@ def _read(kind: type) -> TensorClass | None:
             refused,
         )
     false = tuple([name for name in torch_tensors.FALSE if hasattr(kind, name)])
-    negative = tuple([name for name in torch_tensors.LAZY if hasattr(kind, name)])
+    negative = tuple([name for name in (*torch_tensors.NEGATIVE, *torch_tensors.CONJUGATE) if hasattr(kind, name)])
     return TensorClass(kind, api.describe, api.to_object, library, false, negative)
 
 
@@ -130,7 +132,7 @@ def check_modes(type_: TensorClass) -> None:
 
 def is_lazy(tensor: Any, type_: TensorClass) -> bool:
     """True if memory does not hold the elements themselves, but what is conjugate or opposite to them."""
-    return any(getattr(tensor, name)() for name in type_.negative)
+    return any(getattr(tensor, name)() for name in (*type_.negative, *type_.conjugate))
 
 
 def is_copied(tensor: Any) -> bool:

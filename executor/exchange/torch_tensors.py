@@ -5,6 +5,7 @@ Nothing is imported: the module is there once a tensor of it is.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -29,6 +30,12 @@ def is_plain(kind: type) -> bool:
     """True for the types of torch whose tensors compute what plain ones do."""
     module = sys.modules[_ROOT]
     return kind is module.Tensor or kind is module.nn.Parameter
+
+
+def plain_type() -> type:
+    """The type of plain tensors."""
+    kind: type = sys.modules[_ROOT].Tensor
+    return kind
 
 
 def gradients() -> Callable[[], bool]:
@@ -102,6 +109,18 @@ def alike(tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         return None
     sizes, strides = ([[*part(x)] for x in tensors] for part in (lambda x: x.shape, lambda x: x.stride()))
     return guards.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+
+
+@functools.cache
+def sees_autocast() -> bool:
+    """True if torch's check of `alike` tensors, made where nothing is cast, does not hold where torch casts."""
+    torch = sys.modules[_ROOT]
+    tensor = torch.zeros(1)
+    with torch.autocast("cpu", enabled=False):
+        check = alike((tensor,))
+        holds = check is not None and check(tensor)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return holds and check is not None and not check(tensor)
 
 
 def _memory_of(tensor: Any) -> tuple:
@@ -180,4 +199,5 @@ def resolved(tensor: Any) -> Any:
 
 
 FALSE = ("requires_grad",)
-LAZY = ("is_neg", "is_conj")
+NEGATIVE = ("is_neg",)
+CONJUGATE = ("is_conj",)  # of complex tensors alone: the parts of a conjugated one are real, and know of signs

@@ -51,7 +51,7 @@ class GraphFunction:
         self._source, self._options, self._name = source, options, options.name
         self._own = new_counters(self)
         self._graphs = Graphs(source, options, self._own)
-        self._native: Calls | None = None
+        self.native: Calls | None = None
         self._native_into: Calls | None = None
         self._router = Router(self._graphs, self._attach)
         self._emission = self._router.emission
@@ -66,14 +66,14 @@ class GraphFunction:
 
     @unseen_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        native = self._native
+        native = self.native
         if native is not None:
             return native(*args, **kwargs) if kwargs else native(*args)
         return self._call_python(args, kwargs)
 
     def _attach(self, native: Calls | None, native_into: Calls | None) -> None:
         """Have emitted code serve calls; None = Python dispatches them."""
-        self._native, self._native_into = native, native_into
+        self.native, self._native_into = native, native_into
 
     @unseen_by_dynamo
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -109,7 +109,7 @@ class GraphFunction:
         has_left = latest is not None and latest.cause is not Cause.COMPILING
         is_pythons = has_left and (bool(reasons) or state.tier == "optimized")
         tier = "python" if is_pythons and self._emission.current_native() is None else state.tier
-        emitted, emitted_into = self._native is not None, self._native_into is not None
+        emitted, emitted_into = self.native is not None, self._native_into is not None
         return replace(state, tier=tier, reasons=(*reasons, *state.reasons), emitted=emitted, emitted_into=emitted_into)
 
     def debug_state(self) -> DebugState | KeyedState:

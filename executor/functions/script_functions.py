@@ -30,7 +30,7 @@ from ..settings.dynamo import unseen_by_dynamo
 from .foreign_files import function_of
 from .function import GraphFunction
 from .outer_function import OuterFunction
-from .script_values import argument_of, has_axes, holds_any, is_array, is_tensor, with_arrays, with_tensors
+from .script_values import argument_of, has_axes, holds_any, is_array, is_tensor, note_writes, with_arrays, with_tensors
 
 _VARIANTS = 8  # of a method, for what its module has held
 
@@ -195,6 +195,8 @@ class ScriptFunction(OuterFunction):
         values += tensors.values()
         same = _same_objects(bound) if script.compares else ()
         self._function = function = variant.function(names, same)
+        if not is_traced:
+            note_writes([*(bound[k] for k in script.written), *(place.get() for place in variant.buffers)])
         results = function(*(x for k, x in enumerate(values) if k >= len(same) or same[k] == k))
         if script.state:
             results, *state = results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from ...dialect.errors import ArgumentError, GradientError
 from ...dialect.importers.foreign.torch_values import code_of, numpy_dtype, shared_array, tensor_of
 from ...dialect.importers.foreign.torchscript.script_graph import Parameter
+from ..exchange.host_tensors import note_write, owner_of, returned, tensor_type
+from ..exchange.torch_tensors import plain_type
 
 
 def is_tensor(value: Any) -> bool:
@@ -79,13 +81,25 @@ def _array(tensor: Any) -> np.ndarray:
     return shared_array(tensor)
 
 
+def note_writes(values: Iterable[Any]) -> None:
+    """Tell torch that the tensors among values are written to: what it keeps of them for gradients is outdated."""
+    for value in values:
+        _mapped(value, lambda x: note_write(x) if is_tensor(x) else None)
+
+
 def with_tensors(value: Any, exchanged: dict[int, tuple[np.ndarray, Any]]) -> Any:
-    """A value with tensors in the place of its arrays: those that `with_arrays` has shown, or new ones."""
+    """A value with tensors in the place of its arrays: those that `with_arrays` has shown, views of these, or new ones.
+
+    A write to a view counts as one to the tensor, as it does where torch makes the view.
+    """
 
     def made_of(x: Any) -> Any:
         if not is_array(x):
             return x
         entry = exchanged.get(id(x))
-        return tensor_of(x) if entry is None else entry[1]
+        if entry is not None:
+            return entry[1]
+        type_ = None if type(x) is not np.ndarray or owner_of(x) is None else tensor_type(plain_type())
+        return tensor_of(x) if type_ is None else returned(x, type_)
 
     return _mapped(value, made_of)

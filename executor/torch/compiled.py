@@ -16,7 +16,7 @@ from .closed_code import ClosedCode, OpenCodeError
 from .compiled_module import METHODS, CompiledModule
 from .dynamo_backend import DynamoGraph, compile_graph
 from .exported_call import ExportedCall, exporting
-from .known_calls import KnownCalls
+from .known_calls import UNSERVED, KnownCalls
 from .model_export import Entry, ModelExport
 from .module_state import PLAIN_TENSORS, ModuleState, kept_value
 from .torch_runs import FixedExports, TorchRuns, first_line
@@ -140,14 +140,16 @@ class CompiledCalls:
             if is_traced:
                 return self._model(*args, **kwargs)
         if not kwargs:
-            served = self._known_calls.find(args)
-            if served is not None:
-                if served.left:
+            try:
+                serve = self._known_calls.serve
+                if serve is not None and (result := serve(args)) is not UNSERVED:
+                    return result
+                served = self._known_calls.find(args)
+                if served is not None:
                     self.counters["torch_ops"] += served.left
-                try:
                     return served.results(args)
-                except ProfuseError:
-                    self._known_calls.clear()  # below, it is raised again, and noted
+            except ProfuseError:
+                self._known_calls.clear()  # below, it is raised again, and noted
         if self._closed is not None and not self._closed.is_current():
             self._reset()
         if self._closed is None:

@@ -19,6 +19,7 @@ from ..functions.function import GraphFunction
 from ..settings.events import log
 from .exported_call import ExportedCall, exported, traced
 from .module_state import kept_value
+from .tensor_function import tensors_of
 from .torch_runs import FixedExports, TorchRuns, first_line
 
 _OPTIONS = frozenset(("background", "strategy", "profile"))
@@ -84,6 +85,7 @@ class DynamoGraph:
         self._read = _numbers_read(module)
         self._exports: dict[tuple, ExportedCall | str] = {}  # by numbers and sizes; a text says why there is none
         self._no_symbols = ""  # why sizes are no symbols
+        self._only: GraphFunction | None = None  # gives the results of all calls
         self._mode = detect_fake_mode(list(example_inputs))
         self._fakes: list[Any] = []
         if self._mode is None:
@@ -94,17 +96,28 @@ class DynamoGraph:
             self._export_with_symbols(example_inputs)
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
-        """The results, in a list."""
+        """The results, one after another."""
+        if self._only is not None:  # Dynamo's guards tell all that an export is chosen by
+            try:
+                return tensors_of((self._only.native or self._only)(*inputs))
+            except ProfuseError as error:
+                return self._failed(inputs, error)
         call = self._exports.get(self._key(inputs)) or self._export(inputs)
         if isinstance(call, str):
             return self._in_torch(inputs, call)
         self._runs.counters["torch_ops"] += len(call.parts.left)
         try:
-            return call((), inputs if call.count == len(inputs) else _tensors(inputs), self._differentiates)
+            results = call((), inputs if call.count == len(inputs) else _tensors(inputs), self._differentiates)
         except ProfuseError as error:
-            if self.torch_calls == 0:
-                log("slower", "torch.compile", f"torch runs calls of a graph itself: {error}")
-            return self._in_torch(inputs, str(error))
+            return self._failed(inputs, error)
+        if not (self._read or self._no_symbols or self._differentiates) and call.count == len(inputs):
+            self._only = call.only_function()
+        return results
+
+    def _failed(self, inputs: Sequence[Any], error: ProfuseError) -> Sequence[Any]:
+        if self.torch_calls == 0:
+            log("slower", "torch.compile", f"torch runs calls of a graph itself: {error}")
+        return self._in_torch(inputs, str(error))
 
     def _in_torch(self, inputs: Sequence[Any], reason: str) -> Sequence[Any]:
         self.torch_calls += 1

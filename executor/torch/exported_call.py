@@ -21,6 +21,7 @@ from ..functions.function import GraphFunction
 from ..settings.fork_lock import hold_over_forks
 from .graph_parts import GraphParts
 from .result_promises import ResultPromise, check_symbols, evaluated, result_promises, symbols
+from .tensor_function import detached
 
 exporting = threading.RLock()
 hold_over_forks(exporting)
@@ -64,14 +65,16 @@ class ExportedCall:
 
     def __call__(self, held: Sequence[torch.Tensor], inputs: Sequence[Any], differentiates: bool) -> list[Any]:
         """The results of a call, as torch gives them; what it writes to is written."""
-        differentiates = differentiates and self.has_gradients
+        passed = inputs
+        if differentiates and not self.has_gradients:  # what requires gradients is plain data to the graph
+            differentiates, passed = False, [*map(detached, inputs)]
         if self.is_plain:
-            outputs = self.parts(held, inputs, differentiates)
+            outputs = self.parts(held, passed, differentiates)
             if not differentiates or self.keeps_all:
                 return [*outputs]
             return [_kept(x, p) for x, p in zip(outputs, self.promises, strict=True)]
         every = (*held, *inputs)
-        read = list(every)
+        read = [*held, *passed]
         if differentiates:  # the reverse half may need what has been written to
             for number, _ in self.written:
                 read[number] = every[number].detach().clone()

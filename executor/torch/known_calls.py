@@ -8,110 +8,139 @@ from typing import Any
 
 import torch
 
-from ...dialect.dataclass import dataclass
-from ..exchange.torch_tensors import alike
+from ..exchange.torch_tensors import alike, sees_autocast
 from .closed_code import ClosedCode
-from .exported_call import ExportedCall
+from .model_export import FIRST, Entry
 from .module_state import ModuleState
 from .object_comparison import ObjectComparison
 from .tensor_function import as_tensor
 
 _MOST = 256  # kinds of calls
+_MOST_CHECKS = 32  # made for one kind, as the inference mode changes
 _requires = operator.attrgetter("requires_grad")
 _function_modes, _dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
 _grad_mode, _casts, _default_dtype = torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_default_dtype
 _Tensor = torch.Tensor
+UNSERVED = object()
+Server = Callable[[tuple], Any]  # gives the result of a call, or `UNSERVED`
 
 
-@dataclass
 class KnownCall:
     """What serves a kind of calls.
 
-    Attributes:
-        call: the export.
-        out_tree: makes the result of a flat list.
+    Args:
+        entry: the export, and what makes the result of a flat list.
         held: the tensors of the module.
-        requires: which of these require gradients; None = the call is one without gradients.
         differentiates: whether gradients are taken.
-        default: torch's default dtype.
         comparison: what the export holds for besides arguments.
-        function: gives the results without more; None = the export runs more than one function.
+        has_args: there are arguments.
+
+    Attributes:
         left: how many operators torch runs between the parts of the graph.
     """
 
-    call: ExportedCall
-    out_tree: Callable[[Sequence[Any]], Any]
-    held: Sequence[torch.Tensor]
-    requires: list[bool] | None
-    differentiates: bool
-    default: torch.dtype
-    comparison: ObjectComparison
-    function: Callable[..., Any] | None
-    left: int
+    def __init__(
+        self,
+        entry: Entry,
+        held: Sequence[torch.Tensor],
+        differentiates: bool,
+        comparison: ObjectComparison,
+        has_args: bool,
+    ) -> None:
+        self._call, self._out_tree = entry
+        self._held, self._differentiates, self._comparison = held, differentiates, comparison
+        self._requires = list(map(_requires, held)) if _grad_mode() else None
+        self._default = _default_dtype()
+        # What gives the results without more; None = the export runs more than one function.
+        self._function = None if differentiates or not has_args else self._call.only_function()
+        self._takes: Callable[..., bool] | None = None
+        self._server: Server | None = None
+        self._checks = 0
+        self.left = len(self._call.parts.left)
+
+    def holds(self) -> bool:
+        """True if all that the export holds for besides arguments is as it was."""
+        return (
+            not _casts("cpu")
+            and _default_dtype() is self._default
+            and self._comparison.are_same()
+            and (self._requires is None or list(map(_requires, self._held)) == self._requires)
+        )
 
     def results(self, args: tuple) -> Any:
         """The result of a call of the kind."""
-        if self.function is not None:
-            results = self.function(*args)
-            if len(results) == 1 and type(x := results[0]) is _Tensor and x.is_contiguous():  # nothing to be made
-                return self.out_tree(results)
-            return self.out_tree([*map(as_tensor, results)])
-        return self.out_tree(self.call(self.held, args, self.differentiates))
+        if self._function is not None:
+            return self._made((self._function.native or self._function)(*args))
+        return self._out_tree(self._call(self._held, args, self._differentiates))
 
+    def _made(self, results: Sequence[Any]) -> Any:
+        """The result of a call, of the tensors that the graph gives."""
+        if len(results) == 1 and type(x := results[0]) is _Tensor and x.is_contiguous():  # nothing to be made
+            return self._out_tree(results)
+        return self._out_tree([*map(as_tensor, results)])
 
-class _Latest:
-    """The latest call, and torch's own check that another one has arguments of its kind, which is one call of C.
+    def server(self, args: tuple) -> Server | None:
+        """What serves calls with arguments like these as long as the call `holds`, in few steps; None = nothing does.
 
-    Args:
-        call: what has served it; None = there was none.
-        args: its arguments; empty = nothing is compared with it.
+        torch's own check compares the arguments, in one call of C. It holds for the modes of the present, among which
+        the inference mode is.
+        """
+        if self._takes is not None and self._takes(*args):
+            return self._server
+        if self.left or self._checks > _MOST_CHECKS or not args:
+            return None
+        self._checks += 1
+        self._takes = takes = alike(args)
+        if takes is None:
+            return None
+        function, made, are_same, default = self._function, self._made, self._comparison.are_same, self._default
+        grad, count, sees_casts = _grad_mode(), len(args), sees_autocast()
+        is_plain = function is not None and self._requires is None
+        holds, results, itself = self.holds, self.results, self._out_tree is FIRST
 
-    Attributes:
-        count: the number of arguments.
-        grad: whether gradient mode was on.
-        takes: torch's check; None = nothing is compared.
-    """
+        def serve(args: tuple) -> Any:
+            if len(args) != count or _grad_mode() is not grad or _function_modes() or _dispatch_modes():
+                return UNSERVED
+            if not takes(*args):
+                return UNSERVED
+            if not is_plain or not sees_casts:
+                return results(args) if holds() else UNSERVED
+            if _default_dtype() is not default or not are_same():
+                return UNSERVED
+            assert function is not None
+            outputs = (function.native or function)(*args)
+            if itself and type(x := outputs[0]) is _Tensor and x.is_contiguous():
+                return x
+            return made(outputs)
 
-    def __init__(self, call: KnownCall | None, args: tuple) -> None:
-        self.call, self.grad, self.count = call, _grad_mode(), len(args)
-        self.takes = alike(args) if args else None
+        self._server = serve
+        return serve
 
 
 class KnownCalls:
-    """The kinds of calls of one model whose arguments are plain tensors of the CPU, by position."""
+    """The kinds of calls of one model whose arguments are plain tensors of the CPU, by position.
+
+    Attributes:
+        serve: serves calls like the latest one, in few steps, and gives `UNSERVED` for others; None = nothing does.
+    """
 
     def __init__(self) -> None:
         self._calls: dict[tuple, KnownCall] = {}
         self._comparison: ObjectComparison | None = None
-        self._latest = _Latest(None, ())
+        self._latest: KnownCall | None = None
+        self.serve: Server | None = None
 
     def find(self, args: tuple) -> KnownCall | None:
         """What serves a call; None = nobody knows."""
         if not self._calls or _function_modes() or _dispatch_modes():
             return None
-        latest = self._latest
-        takes = latest.takes
-        if takes is not None and latest.count == len(args) and latest.grad is _grad_mode() and takes(*args):
-            served = latest.call
-        else:
-            served = self._of_kind(args)
-        if (
-            served is None
-            or _casts("cpu")
-            or _default_dtype() is not served.default
-            or not served.comparison.are_same()
-            or (served.requires is not None and list(map(_requires, served.held)) != served.requires)
-        ):
-            return None
-        return served
-
-    def _of_kind(self, args: tuple) -> KnownCall | None:
-        """What serves calls with such arguments; those that are like the latest one are found sooner from now on."""
         kind = _kind_of(args)
         served = None if kind is None else self._calls.get(kind)
-        if served is not None:
-            is_repeated = served is self._latest.call
-            self._latest = _Latest(served, args if is_repeated else ())
+        if served is None or not served.holds():
+            return None
+        if served is self._latest:
+            self.serve = served.server(args)
+        self._latest = served
         return served
 
     def comparison_of(self, closed: ClosedCode, state: ModuleState) -> ObjectComparison:
@@ -127,7 +156,7 @@ class KnownCalls:
         self,
         args: tuple,
         comparison: ObjectComparison,
-        entry: tuple[ExportedCall, Any],
+        entry: Entry,
         held: Sequence[torch.Tensor],
         differentiates: bool,
     ) -> None:
@@ -136,19 +165,13 @@ class KnownCalls:
         if kind is None or _casts("cpu") or not comparison.are_same():
             return
         if len(self._calls) >= _MOST:
-            self._calls.clear()
-        self._latest = _Latest(None, ())
-        requires = list(map(_requires, held)) if _grad_mode() else None
-        default = _default_dtype()
-        function = None if differentiates or not args else entry[0].only_function()
-        self._calls[kind] = KnownCall(
-            *entry, held, requires, differentiates, default, comparison, function, len(entry[0].parts.left)
-        )
+            self.clear()
+        self._calls[kind] = KnownCall(entry, held, differentiates, comparison, bool(args))
 
     def clear(self) -> None:
         """Forget all kinds."""
         self._calls.clear()
-        self._latest = _Latest(None, ())
+        self._latest = self.serve = None
 
 
 def _kind_of(args: tuple) -> tuple | None:

@@ -18,6 +18,7 @@ from .torch_runs import FixedExports, first_line
 
 _ASKS_FOR_NUMBERS = "its code asks whether something is an int or a float, which a symbol for a size is not"
 Entry = tuple[ExportedCall, Callable[[Sequence[Any]], Any]]  # an export, and what makes its results of a flat list
+FIRST = operator.itemgetter(0)  # does so where the result is one leaf
 
 
 class ModelExport:
@@ -109,7 +110,7 @@ class ModelExport:
             )
         out_tree = out[0]
         if out_tree.is_leaf():
-            return call, operator.itemgetter(0)
+            return call, FIRST
         return call, lambda results: _pytree.tree_unflatten(results, out_tree)
 
 

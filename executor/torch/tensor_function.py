@@ -122,7 +122,7 @@ class DifferentiableCall(torch.autograd.Function):
         # torch has switched gradient mode off: tensors that require gradients are plain data, here and below.
         wrt, half = function.forward(ctx.needs_input_grad)
         result, saved, token = half(*tensors)
-        results = tuple([x if type(x) is _Tensor and x.is_contiguous() else as_tensor(x) for x in result])
+        results = tensors_of(result)
         versions = [x._version if isinstance(x, _Tensor) else 0 for x in tensors]
         likes = [(x.shape, x.dtype) for x in results] if len(results) > 1 else ()
         # Of these the shape alone is read, so that torch is not to look for writes.
@@ -173,6 +173,11 @@ def as_tensor(x: Any) -> torch.Tensor:
     return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
+def tensors_of(results: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """The results of a jitted function as tensors, see `as_tensor`."""
+    return tuple([x if type(x) is _Tensor and x.is_contiguous() else as_tensor(x) for x in results])
+
+
 def detached(x: Any) -> Any:
     """A tensor without its place in torch's graph; a number as it is."""
     return x.detach() if isinstance(x, torch.Tensor) else x
@@ -209,7 +214,7 @@ class ImportedTensors:
         """The results of a call that nothing is differentiated of, for the inputs behind the held ones."""
         if self.plain is None:
             self.plain = self._bound()
-        return tuple([as_tensor(x) for x in self.plain(*tensors)])
+        return tensors_of(self.plain(*tensors))
 
     def _bound(self) -> GraphFunction:
         """The function that has captured what the module holds."""

@@ -28,7 +28,7 @@ while {0}.state().tier != "optimized":
     time.sleep(0.005)
 """
 IN_EMITTED_CODE = """
-while {0}._native is None:
+while {0}.native is None:
     assert time.monotonic() < end, {0}.explain()
     {0}(x)
     time.sleep(0.005)

@@ -57,6 +57,28 @@ def test_results_without_a_gradient_are_computed_as_such():
         assert not result.requires_grad and result.is_leaf and result.tolist() == [2, 2, 2]
     (function,) = compiled.calls.functions()
     assert "_forward" not in function.__name__  # that which is differentiated
+    assert compiled.calls.counters["torch_calls"] == 0
+
+
+def test_what_no_gradient_flows_to_may_write_to_arguments():
+    class Hits(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.eye(3))
+
+        def forward(self, x, labels, counts):
+            right = (x @ self.weight).argmax(-1) == labels
+            counts += right
+            return right.float().mean(), x
+
+    model, counts = Hits(), torch.zeros(2)
+    compiled = pf.torch.compile(model, strategy=OP_BY_OP)
+    x = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], requires_grad=True)
+    for number in range(1, 4):
+        mean, same = compiled(x, torch.tensor([0, 2]), counts)
+        assert mean.item() == 0.5 and not mean.requires_grad and same is x
+        assert counts.tolist() == [number, 0]
+    assert compiled.calls.counters["torch_calls"] == 0, compiled.explain()
 
 
 def test_what_does_not_depend_on_an_argument_says_so():

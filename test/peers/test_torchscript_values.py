@@ -15,6 +15,7 @@ import script_value_conformance  # noqa: E402 - these import torch
 from script_conformance import check_same  # noqa: E402
 from torch import nn  # noqa: E402
 
+OP_BY_OP = [("static", 0)]
 USERS = script_value_conformance.USERS
 VALUE_PROGRAMS = [*range(2000), *range(USERS, USERS + 1000)] if EVERY_CASE else [*range(80), *range(USERS, USERS + 60)]
 COMPILED_PROGRAMS = range(500) if EVERY_CASE else range(0, 60, 20)
@@ -278,6 +279,73 @@ def test_results_share_the_memory_of_arguments():
     results[1].zero_()
     assert not args[1][1:].any()
     assert f.state().counters["kernel_launches"] > 0
+
+
+def test_writes_to_views_among_results_count_as_writes_to_the_tensor():
+    f = pf.torch.script(torch.jit.script(with_a_part), strategy=OP_BY_OP)
+    for _ in range(3):
+        x = torch.zeros(3, 4)
+        same, part = f(x)
+        part += 1
+        assert same is x and x[1:].eq(1).all() and x._version == 1
+
+
+def with_a_part(x):
+    return x, x[1:]
+
+
+def halved(x: torch.Tensor, by: int = 2):
+    x[0].div_(by)
+    return x.sum()
+
+
+def first_halved(xs: list[torch.Tensor], y: torch.Tensor):
+    xs[0].mul_(0.5)
+    return xs[0] + y
+
+
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2))
+
+    def forward(self, x):
+        self.count.add_(x)
+        return self.count * 2
+
+
+@pytest.mark.parametrize("strategy", [OP_BY_OP, None])
+def test_numbers_of_the_largest_elements_have_memory_of_their_own(strategy):
+    def largest(x):
+        a, b = torch.topk(x, 2)
+        c, d = torch.kthvalue(x, 2, keepdim=True)
+        return a, b, c, d
+
+    script = torch.jit.script(largest)
+    f = pf.torch.script(script, strategy=strategy, background=False)
+    x = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]])
+    for _ in range(3):
+        for ours, theirs in zip(f(x), script(x), strict=True):
+            assert torch.equal(ours, theirs) and ours.stride() == theirs.stride()
+
+
+@pytest.mark.parametrize("strategy", [OP_BY_OP, None])
+def test_what_is_written_is_outdated_for_gradients_of_torch(strategy):
+    scripts = [torch.jit.script(program) for program in (halved, first_halved, Counted())]
+    numbers, listed, counted = [pf.torch.script(s, strategy=strategy, background=False) for s in scripts]
+    weight = torch.ones(2, requires_grad=True)
+    for _ in range(4):
+        x, y = torch.ones(2), torch.ones(2)
+        product = x * weight
+        numbers(x, 2)
+        assert x._version == 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            product.sum().backward()
+        listed([x], y)
+        assert (x._version, y._version) == (2, 0)
+        before = scripts[2].count._version
+        counted(y)
+        assert (y._version, scripts[2].count._version) == (0, before + 1)
 
 
 def test_functions_are_saved_with_their_code(tmp_path):

@@ -7,9 +7,10 @@ library fill it in, and all other tests of the array read it.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 from ...exchange.c_functions import Reader
-from ...exchange.dlpack import DLTensor
+from ...exchange.dlpack import COMPLEX, DataType, DLTensor
 from ..llvm_writer import Writer
 from ..refs import DescribedRef, Held
 from . import argument_reads
@@ -52,7 +53,8 @@ def described(w: Writer, ref: DescribedRef) -> str:
     """Have an array described; 0 if the library refuses, or if the array has a special flag.
 
     Special flags are the attributes ``exchange.false``, while gradient mode is on, and the methods
-    ``exchange.negative``, such as a pending conjugation, which the description cannot express.
+    ``exchange.negative`` and ``exchange.conjugate``, such as a pending conjugation, which the description cannot
+    express.
     """
     array = f"ptr {pointer(w, ref)}"
     exchange = ref.exchange
@@ -70,19 +72,32 @@ def described(w: Writer, ref: DescribedRef) -> str:
         _expect_false(w, w.call("PyObject_CallNoArgs", "ptr", f"ptr {w.object(exchange.gradients)}"), checked)
         w.jump(on)
         w.label(on)
-    for name in exchange.negative:
-        args = w.alloca("[1 x ptr]")
-        w.do(f"store {array}, ptr {args}")
-        result = w.call("PyObject_VectorcallMethod", "ptr", f"ptr {w.object(name)}", f"ptr {args}", "i64 1", "ptr null")
-        _expect_false(w, result, checked)
+    _expect_answers(w, array, exchange.negative, checked)
     at = description(w, ref)
     status = w.call_address(exchange.describe, "i32", array, f"ptr {at}")
     checked.unless(w.op(f"icmp eq i32 {status}, 0"))
+    if exchange.conjugate:
+        is_complex, on = w.name(), w.name()
+        code = w.field("i8", at, DLTensor.dtype.offset + DataType.code.offset)
+        w.branch(w.op(f"icmp eq i8 {code}, {COMPLEX}"), is_complex, on)
+        w.label(is_complex)
+        _expect_answers(w, array, exchange.conjugate, checked)
+        w.jump(on)
+        w.label(on)
     # Before version 1.2 of DLPack, contiguous tensors might come without strides.
     scalar = w.op(f"icmp eq i32 {w.field('i32', at, DLTensor.ndim.offset)}, 0")
     some = w.op(f"icmp ne ptr {w.field('ptr', at, DLTensor.strides.offset)}, null")
     checked.unless(w.op(f"or i1 {scalar}, {some}"))
     return checked.answer(clear=True)
+
+
+def _expect_answers(w: Writer, array: str, methods: Sequence[str], checked: Conjunction) -> None:
+    """Require that methods of an array return False."""
+    for name in methods:
+        args = w.alloca("[1 x ptr]")
+        w.do(f"store {array}, ptr {args}")
+        result = w.call("PyObject_VectorcallMethod", "ptr", f"ptr {w.object(name)}", f"ptr {args}", "i64 1", "ptr null")
+        _expect_false(w, result, checked)
 
 
 def _expect_false(w: Writer, reference: str, checked: Conjunction) -> None:

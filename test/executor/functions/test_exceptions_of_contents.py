@@ -194,7 +194,7 @@ def test_calls_that_raise_now_and_then_stay_native():
     jitted = _compiled(programs.negative, lambda x: (x,))
     for k in range(200):
         _outcome(jitted, BAD if k % 3 == 0 else GOOD)
-        assert jitted._native is not None
+        assert jitted.native is not None
     counters = jitted.state().counters
     assert counters["python_calls"] <= 67 + 3
     assert counters["voided_launches"] == 67

@@ -210,6 +210,15 @@ def test_elements_in_the_order_of_memory_are_python_s(order):
     assert vector.state().counters["python_calls"] == 0
 
 
+@pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])
+def test_what_is_made_of_arrays_put_in_an_order_lies_as_in_python(make):
+    function = lambda x: make(x.T) + 1  # noqa: E731
+    f = pf.jit(function)
+    for layout in (plain, LAYOUTS["F"], plain, LAYOUTS["F"], LAYOUTS["columns"]):
+        assert memory(f(layout()), None) == memory(function(layout()), None)
+    assert f.state().counters["python_calls"] == 0
+
+
 def test_writes_through_results_are_seen():
     f = pf.jit(lambda x: pair(x * 2))
     for _ in range(4):

@@ -43,6 +43,7 @@ class ScriptGraph:
         grad_mode: torch's gradient mode, for which the graph holds; None = for both.
         requires: which parameters and buffers require gradients, as far as the function asks.
         compares: it asks whether one tensor is the other.
+        written: the numbers of the parameters to whose memory in-place operators write.
     """
 
     graph: ForeignGraph
@@ -55,6 +56,7 @@ class ScriptGraph:
     grad_mode: bool | None = None
     requires: dict[str, bool] = field(default_factory=dict)
     compares: bool = False
+    written: tuple[int, ...] = ()
 
     def with_arguments(self, names: tuple[str, ...], same: tuple[int, ...] = ()) -> ForeignGraph:
         """The graph with these parameters and buffers as further inputs, behind all others.

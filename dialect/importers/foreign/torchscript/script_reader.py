@@ -107,6 +107,7 @@ class _ScriptReader:
             self._grad_mode,
             self._requires,
             any(node.kind() in ("aten::__is__", "aten::__isnot__") for node in walk(self._graph)),
+            tuple([k for k, value in enumerate(values) if value.debugName() in self._written]),
         )
 
     # --- values ---------------------------------------------------------------------------------

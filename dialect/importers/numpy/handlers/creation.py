@@ -130,7 +130,9 @@ def in_order(source: Any, order: str) -> Any:
     """An array itself if it is contiguous in this order, "C" or "F", else a copy that is."""
     out = as_traced(source)
     same = op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
-    return laid_out(same, out, functools.partial(np.asarray, order=order), order)
+    ordered = functools.partial(np.asarray, order=order)
+    note_order(same, ordered, out)  # of which other arrays are made
+    return laid_out(same, out, ordered, order)
 
 
 def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:

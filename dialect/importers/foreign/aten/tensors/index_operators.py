@@ -280,7 +280,7 @@ def topk(self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     if not self.ndim:
         return np.copy(self), np.zeros_like(self, dtype=np.int64)
     axis = axis_of(dim, self.ndim)
-    order = _order(self, axis, bool(largest))[(*(slice(None),) * axis, slice(0, k))]
+    order = np.copy(_order(self, axis, bool(largest))[(*(slice(None),) * axis, slice(0, k))])
     return np.take_along_axis(self, order, axis), order
 
 
@@ -292,7 +292,7 @@ def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[A
     values, order = sort(self, axis)
     front = (slice(None),) * axis
     key = (*front, slice(k - 1, k)) if keepdim else (*front, k - 1)
-    return values[key], order[key]
+    return np.copy(values[key]), np.copy(order[key])
 
 
 @aten("median")
