@@ -138,9 +138,9 @@ HOOK_MUTATIONS = (
     ),
     Mutation(
         "which result a hook is of is no part of the key",
-        "executor/backward/walk.py",
-        "        outputs.append(index)",
-        "        outputs.append(0)",
+        "executor/backward/snapshot.py",
+        "self.outputs = [index for",
+        "self.outputs = [0 for",
         ("executor/backward/test_key.py::test_r4_8_hooks_of_other_results_of_a_node_capture",),
     ),
     Mutation(

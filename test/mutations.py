@@ -364,9 +364,9 @@ MUTATIONS = (
     ),
     Mutation(
         "posthooks are no part of the key",
-        "executor/backward/walk.py",
-        "len(accumulated), len(post))",
-        "len(accumulated), 0)",
+        "executor/backward/snapshot.py",
+        "self.pre, self.accumulated, self.post)",
+        "self.pre, self.accumulated, 0)",
         ("executor/backward/test_key.py",),
     ),
     Mutation(

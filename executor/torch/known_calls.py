@@ -70,10 +70,10 @@ class KnownCall:
     def results(self, args: tuple) -> Any:
         """The result of a call of the kind."""
         if self._function is not None:
-            return self._made((self._function.native or self._function)(*args))
+            return self._tensors_of((self._function.native or self._function)(*args))
         return self._out_tree(self._call(self._held, args, self._differentiates))
 
-    def _made(self, results: Sequence[Any]) -> Any:
+    def _tensors_of(self, results: Sequence[Any]) -> Any:
         """The result of a call, of the tensors that the graph gives."""
         if len(results) == 1 and type(x := results[0]) is _Tensor and x.is_contiguous():  # nothing to be made
             return self._out_tree(results)
@@ -93,7 +93,8 @@ class KnownCall:
         self._takes = takes = alike(args)
         if takes is None:
             return None
-        function, made, are_same, default = self._function, self._made, self._comparison.are_same, self._default
+        function, tensors_of = self._function, self._tensors_of
+        are_same, default = self._comparison.are_same, self._default
         grad, count, sees_casts = _grad_mode(), len(args), sees_autocast()
         is_plain = function is not None and self._requires is None
         holds, results, itself = self.holds, self.results, self._out_tree is FIRST
@@ -111,7 +112,7 @@ class KnownCall:
             outputs = (function.native or function)(*args)
             if itself and type(x := outputs[0]) is _Tensor and x.is_contiguous():
                 return x
-            return made(outputs)
+            return tensors_of(outputs)
 
         self._server = serve
         return serve
