@@ -1314,13 +1314,6 @@ MUTATIONS = (
         ("lowering/cpu/test_codegen.py::test_nests_learn_their_bounds",),
     ),
     Mutation(
-        "results of loops are made within",
-        "lowering/cpu/codegen.py",
-        'instcombine<no-verify-fixpoint>,loop-mssa(licm),"\n    "loop-vectorize',
-        'instcombine<no-verify-fixpoint>,"\n    "loop-vectorize',
-        ("lowering/cpu/test_codegen.py::test_results_of_a_loop_are_made_after_it",),
-    ),
-    Mutation(
         "modules of LLVM leak",
         "lowering/libllvm.py",
         "        self._api.LLVMContextDispose(self._context)\n",
