@@ -30,6 +30,7 @@ from .graphs import Graphs, kinds_of
 from .in_python import PythonCalls
 
 if TYPE_CHECKING:
+    from ..tape.repeated_calls import Repeats
     from .tensor_calls import TensorCalls
     from .variants import Variant
 
@@ -75,23 +76,13 @@ class Router:
         native = self.emission.native
         return self._call(args, kwargs) if native is None else native(*args, **kwargs)
 
-    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run a call without tensors of the host; one that a checkpoint repeats is served as it was."""
-        repeats = CHECKPOINT.repeats
-        if repeats is None or current() is not None:
-            return self._serve(args, kwargs)
-        from .tape_calls import taped_inputs
+    def _call(self, args: tuple, kwargs: dict[str, Any], is_noted: bool = False) -> Any:
+        """Run a call without tensors of the host.
 
-        with repeats.call() as served:
-            if not repeats.is_second or not (served.is_python or served.graph):
-                return self._serve(args, kwargs)
-            if served.is_python:
-                return self._fn(*args, **kwargs)
-            leaves, _ = self._graphs.source.flatten(self._graphs, args, kwargs)
-            inputs = self._graphs.inputs(served.graph, taped_inputs(leaves, self._own))
-            return self._run_on_tape(served.graph, inputs)
-
-    def _serve(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        ``is_noted``: it is one within a checkpointed call, which knows of it.
+        """
+        if CHECKPOINT.repeats is not None and not is_noted and current() is None:
+            return self._call_in_checkpoint(CHECKPOINT.repeats, args, kwargs)
         why = plain()
         ledger = self._ledger
         if why is not None and self._python.is_plain(why, args, kwargs):
@@ -188,6 +179,19 @@ class Router:
                 return self.graph_calls.runs.on_device(variant, leaves)
             variant = self._graphs.lookup(flat, leaves, tree, args, kwargs)
         return self.graph_calls.serve(variant, leaves, originals, args, kwargs)
+
+    def _call_in_checkpoint(self, repeats: Repeats, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call within a checkpointed one; where that is repeated, it is served as it was."""
+        from .tape_calls import taped_inputs
+
+        with repeats.call() as served:
+            if not repeats.is_second or not (served.is_python or served.graph):
+                return self._call(args, kwargs, True)
+            if served.is_python:
+                return self._fn(*args, **kwargs)
+            leaves, _ = self._graphs.source.flatten(self._graphs, args, kwargs)
+            inputs = self._graphs.inputs(served.graph, taped_inputs(leaves, self._own))
+            return self._run_on_tape(served.graph, inputs)
 
     def _run_on_tape(self, variant: Variant, inputs: list) -> Any:
         """Run a graph on inputs any of which are of the tape."""

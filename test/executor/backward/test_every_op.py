@@ -15,10 +15,8 @@ from profuse.dialect.ops.nn.composite import Composite
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "dialect" / "gradients")]
 
-from gradient_cases import CASES  # noqa: E402
+from gradient_cases import TAPED  # noqa: E402
 from random_functions import Function, function  # noqa: E402
-
-TAPED = [case for case in CASES if case.op not in ("full", "item")]
 
 
 @pytest.fixture(autouse=True)

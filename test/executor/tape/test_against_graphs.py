@@ -6,18 +6,11 @@ import numpy as np
 import profuse as pf
 import pytest
 from differential import OnTape
-from gradient_cases import CASES
-from profuse.dialect.ir.op import OPS
+from gradient_cases import TAPED
 from profuse.dialect.trees.pytree import flatten, unflatten
 from published_programs import PROGRAMS
 from random_functions import function
 
-# What NumPy makes of an array by itself, and Python's numbers, are detached.
-TAPED = [
-    case
-    for case in CASES
-    if case.op not in ("full", "item") and not getattr(OPS.get(f"profuse.{case.op}"), "of_numbers", False)
-]
 EACH = pytest.mark.parametrize("case", TAPED, ids=str)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from gradient_cases import CASES
+from gradient_cases import TAPED
 from profuse.executor.tape import plans, straight
 
 OFTEN = plans.OFTEN
-TAPED = [case for case in CASES if case.op not in ("full", "item")]
 
 
 @pytest.fixture

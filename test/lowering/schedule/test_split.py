@@ -10,7 +10,6 @@ from profuse.dialect.ops.indexing.slicing import ABSENT
 from profuse.lowering.cpu.cpu_stages import compile_program
 from profuse.lowering.target import Target, host_target
 
-
 # Vectors that compare and clamp numbers of 64 bits, which those of other hosts do not in one instruction.
 AVX512 = Target("x86_64-unknown-linux-gnu", "znver4", "+avx512f,+avx512vl,+avx512dq,+avx512bw")
 
