@@ -106,7 +106,7 @@ def _read(code: types.CodeType, place: int) -> _Instruction:
     last = before[-1]
     if "CALL" not in last.opname or last.positions is None or last.positions.col_offset is None:
         return _Instruction(last.opname == "STORE_SUBSCR", None, ())
-    # The function is what begins where the call begins.
+    # The function is what begins where the call begins, as names of arguments do in Python 3.13.
     start = last.positions.lineno, last.positions.col_offset
     loads = [
         i
@@ -114,11 +114,11 @@ def _read(code: types.CodeType, place: int) -> _Instruction:
         if i.positions is not None
         and (i.positions.lineno, i.positions.col_offset) == start
         and i.positions[:4] != last.positions[:4]
-        and i.opname not in ("PUSH_NULL", "KW_NAMES", "CACHE", "NOP")
+        and i.opname not in ("PUSH_NULL", "KW_NAMES", "LOAD_CONST", "CACHE", "NOP")
     ]
     path = []
     while loads and loads[-1].opname in ("LOAD_ATTR", "LOAD_METHOD"):
         path.append(loads.pop().argval)
     is_name = len(loads) == 1 and loads[0].opname.startswith("LOAD_") and isinstance(loads[0].argval, str)
-    base = (loads[0].opname, loads[0].argval) if is_name and loads[0].opname != "LOAD_CONST" else None
+    base = (loads[0].opname, loads[0].argval) if is_name else None
     return _Instruction(False, base, tuple(reversed(path)))
