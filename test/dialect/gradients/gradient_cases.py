@@ -13,7 +13,7 @@ import numpy as np
 from neural_calls import CALLS
 from numpy.lib.stride_tricks import sliding_window_view
 from profuse.dialect.importers.numpy.capture.user_functions import op
-from profuse.dialect.ir.op import OPS
+from profuse.dialect.ir.op import find_op
 
 RNG = np.random.default_rng(17)
 
@@ -283,7 +283,5 @@ def _picked(x: Any, row: Any) -> Any:
 CASES = _cases()
 # What NumPy makes of an array by itself has no gradient on the tape, and functions of Python's numbers refuse arrays.
 TAPED = [
-    case
-    for case in CASES
-    if case.op not in ("full", "item") and not getattr(OPS.get(f"profuse.{case.op}"), "of_numbers", False)
+    case for case in CASES if case.op not in ("full", "item") and not getattr(find_op(case.op), "of_numbers", False)
 ]
