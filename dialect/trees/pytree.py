@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import inspect
 import textwrap
+import types
 from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator, Sequence
 from itertools import repeat
 from typing import Any
@@ -386,11 +387,18 @@ def _show(spec: tuple, leaves: Iterator[str]) -> str:
 
 def positional_names(fn: Callable, count: int) -> list[str]:
     """Names of the first ``count`` positional parameters; ``args[k]`` for variadic ones."""
+    names: list[str] = []
+    if type(fn) is types.FunctionType and not vars(fn):  # it wraps nothing, and has no signature of its own
+        code = fn.__code__
+        names = list(code.co_varnames[: code.co_argcount])
+        if code.co_flags & inspect.CO_VARARGS:
+            variadic = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+            names += [f"{variadic}[{k}]" for k in range(count - len(names))]
+        return (names + [f"args[{k}]" for k in range(len(names), count)])[:count]
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    names = []
     for p in parameters:
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             names.append(p.name)

@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import re
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -158,7 +159,7 @@ def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) ->
 
     What a function wraps, or says of its signature, need not be what it takes.
     """
-    if hasattr(getattr(fn, "func", fn), "__signature__"):
+    if hasattr(getattr(fn, "func", fn), "__signature__") or _takes(fn, args, kwargs):
         return
     try:
         signature = inspect.signature(fn, follow_wrapped=False)
@@ -168,3 +169,12 @@ def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) ->
         signature.bind(*args, **kwargs)
     except TypeError as error:
         raise ArgumentError(f"{name}{signature} was called wrongly: {error}") from None
+
+
+def _takes(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """True where the code of a function of Python's tells, at once, that it takes these arguments by their places."""
+    if type(fn) is not types.FunctionType or kwargs or fn.__code__.co_kwonlyargcount:
+        return False
+    code = fn.__code__
+    least = code.co_argcount - len(fn.__defaults__ or ())
+    return least <= len(args) and (len(args) <= code.co_argcount or bool(code.co_flags & inspect.CO_VARARGS))

@@ -40,6 +40,8 @@ from ...dialect.ops.reductions.scan import Scan
 # What NumPy makes of samples tells what it makes of all arrays that lie like them.
 _EVALUATED = (Elementwise, Permutation, ExpandDims, Squeeze, Flip, Reduction, Scan, Concatenate, Stack, SumTo)
 _IN_C_ORDER = (Full, Iota, Constant, Copy, Borrow, Take)
+# Of operands in C order, all others give results in C order.
+_TURNING = (BroadcastTo, Permutation, Windows)
 Order = tuple[int, ...]  # the axes of an array, from the outermost in memory to the innermost
 _REPEATED: Order = ()  # of arrays some of whose elements stand for several: NumPy has many rules
 
@@ -156,7 +158,17 @@ class ValueOrders:
         shape = hint.shape if isinstance(hint, TensorType) else None
         return tuple([d == 1 for d in shape or ()])
 
+    @cached_property
+    def _may_turn(self) -> bool:
+        """False if the values lie in C order wherever the inputs do."""
+        instrs = self._program.body.instrs
+        if self._laid or any(instr.blocks or issubclass(instr.op, _TURNING) for instr in instrs):
+            return True
+        return not all(_has_rank(self._hints.get(v)) for instr in instrs for v in instr.results)
+
     def _orders(self, inputs: Sequence[Any]) -> list[Order | None] | None:
+        if not self._may_turn and all(layout_of(x) is None for x in inputs):
+            return [None] * len(self._values)
         samples = _Samples(self._hints_for(inputs), self._laid, self._entered(inputs))
         samples.of |= {v: samples.plain(v) for v in self._program.inputs}
         for value, array in zip(self._program.inputs, inputs, strict=False):
@@ -175,6 +187,11 @@ class ValueOrders:
             is_turned = isinstance(sample, np.ndarray) and not sample.flags.c_contiguous
             orders.append(_order(sample) if is_turned else None)  # type: ignore[arg-type]
         return orders
+
+
+def _has_rank(hint: Type | None) -> bool:
+    """True of the type of a number, or of arrays of known rank."""
+    return isinstance(hint, ScalarType) or (isinstance(hint, TensorType) and hint.shape is not None)
 
 
 def _needed(body: Block, values: Sequence[int]) -> list[Instr]:

@@ -310,6 +310,8 @@ def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
     With it, the values that stand for others.
     """
     main = trace.module.main
+    if not trace.writes and not any(instr.op.writes for instr in main.body.instrs):
+        return Program("views", main.body, dict(main.types), main.count), {}
     count = len(main.outputs) - len(trace.writes)
     finals = {v: main.inputs[k] for k, v in zip(trace.writes, main.outputs[count:], strict=True)}
     same: dict[int, int] = {}

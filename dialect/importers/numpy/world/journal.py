@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -102,13 +102,15 @@ class Journal:
         if type(value) not in self.atoms:
             apart(self._watch, value, name)
 
-    def ask(self, names: Iterable[str], every: bool) -> None:
+    def ask(self, names: Set[str], every: bool) -> None:
         """Watch what code that is about to run names of modules and classes, of which it takes a small part alone.
 
         ``every``: it may put names together.
         """
         every, self.asks_all = every and not self.asks_all, every or self.asks_all
-        fresh = set(names) - self.asked
+        if not every and names <= self.asked:
+            return
+        fresh = names - self.asked
         self.asked |= fresh
         for space, name in tuple(self._spaces if fresh or every else ()):
             for value, label in _named(space, name, None if every else fresh):
