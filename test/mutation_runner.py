@@ -30,7 +30,7 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-
 _TIMEOUT = 180.0  # seconds for the tests of one mutation
 _PART = 10  # a sample is one mutation in so many
 _NEEDS = re.compile(r'^ *(?:\w+ = )?pytest\.importorskip\("([\w.]+)"', re.MULTILINE)
-_FUNCTION = re.compile(r"^def (\w+)\(.*?^(?=\S)(?!\))", re.MULTILINE | re.DOTALL)
+_FUNCTION = re.compile(r"^def (\w+)\(.*?(?=^[^\s)]|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .closed_code import ClosedCode
 from .model_export import FIRST, Entry
 from .module_state import ModuleState
 from .object_comparison import ObjectComparison
-from .tensor_function import as_tensor
+from .tensor_function import tensors_of
 
 _MOST = 256  # kinds of calls
 _MOST_CHECKS = 32  # made for one kind, as the inference mode changes
@@ -70,14 +70,12 @@ class KnownCall:
     def results(self, args: tuple) -> Any:
         """The result of a call of the kind."""
         if self._function is not None:
-            return self._tensors_of((self._function.native or self._function)(*args))
+            return self._result_of((self._function.native or self._function)(*args))
         return self._out_tree(self._call(self._held, args, self._differentiates))
 
-    def _tensors_of(self, results: Sequence[Any]) -> Any:
-        """The result of a call, of the tensors that the graph gives."""
-        if len(results) == 1 and type(x := results[0]) is _Tensor and x.is_contiguous():  # nothing to be made
-            return self._out_tree(results)
-        return self._out_tree([*map(as_tensor, results)])
+    def _result_of(self, outputs: Sequence[Any]) -> Any:
+        """The result of a call, of what the graph gives."""
+        return self._out_tree(tensors_of(outputs))
 
     def server(self, args: tuple) -> Server | None:
         """What serves calls with arguments like these as long as the call `holds`, in few steps; None = nothing does.
@@ -93,7 +91,7 @@ class KnownCall:
         self._takes = takes = alike(args)
         if takes is None:
             return None
-        function, tensors_of = self._function, self._tensors_of
+        function, result_of = self._function, self._result_of
         are_same, default = self._comparison.are_same, self._default
         grad, count, sees_casts = _grad_mode(), len(args), sees_autocast()
         is_plain = function is not None and self._requires is None
@@ -112,7 +110,7 @@ class KnownCall:
             outputs = (function.native or function)(*args)
             if itself and type(x := outputs[0]) is _Tensor and x.is_contiguous():
                 return x
-            return tensors_of(outputs)
+            return result_of(outputs)
 
         self._server = serve
         return serve
