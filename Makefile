@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Some environments set it; each process then compiles all modules that it imports. Empty is as not set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-all test-part test-defaults check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-device fuzz-loops fuzz-gradients peers-gradients peers memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
+.PHONY: help setup run test test-all long-tests test-part test-defaults check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-device fuzz-loops fuzz-gradients peers-gradients peers memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -136,6 +136,9 @@ test-all: check lit requirements docs test-defaults ## the same with every case,
 # Other tests ask for errors where users have Python run a function.
 test-defaults: $(STAMP) ## the tests of training under the settings that users have
 	TEST_UNSUPPORTED=python $(PYTEST) test/executor/tape test/executor/backward test/dialect/gradients
+
+long-tests: $(STAMP) ## run all of these tests, and list those that take long: test/long_tests.txt
+	$(PYTEST) --list-long
 
 PART ?= $(shell git rev-parse --short HEAD)/60
 test-part: $(STAMP) ## of test-all's tests, those of PART (seed/number of parts); by default the commit's

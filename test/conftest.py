@@ -15,6 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from every_case import EVERY_CASE, named_cases, sampled
+from long_tests import Stopwatch, waiting
 
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
@@ -59,6 +60,7 @@ def monkeypatch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--list-long", action="store_true", help="run all long tests, and list them anew")
     parser.addoption("--part", metavar="SEED/N", help="run an N-th of the tests, another one by another seed")
 
 
@@ -69,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_MEMO] = folder.name
         config.add_cleanup(folder.cleanup)
         config.add_cleanup(lambda: os.environ.pop(_MEMO))
+    if config.getoption("--list-long"):
+        config.pluginmanager.register(Stopwatch())
 
 
 # Folders of which all tests are marked so, those inside included; see compiling.py.
@@ -92,10 +96,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not EVERY_CASE:
         chosen = sampled(items, named_cases())
         _keep(config, items, lambda item: item in chosen)
+        if _is_whole(config):
+            from mutation_runner import revision  # with the package, for which the environment is set above
+
+            later = waiting(items, revision())
+            _keep(config, items, lambda item: item not in later)
     if part := config.getoption("--part"):
         seed, _, parts = part.rpartition("/")
         _keep(config, items, lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()) % int(parts) == 0)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """True for a run of all tests, of which nobody has chosen some."""
+    options = ("--list-long", "--part", "-k", "-m")
+    folders = {(config.rootpath / path).resolve() for path in config.args}
+    return folders == {Path(__file__).parent} and not any(map(config.getoption, options))
 
 
 @functools.cache
