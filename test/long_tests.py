@@ -35,8 +35,9 @@ def waiting(items: Iterable[pytest.Item], of: str, long: Iterable[str] | None = 
 
 
 def _is_needed(nodeid: str) -> bool:
-    """True for a test that a deliberate fault is caught by: a case, a function, or all of a file."""
-    return not _needed().isdisjoint((nodeid, nodeid.partition("[")[0], nodeid.partition("::")[0]))
+    """True for a test that a deliberate fault is caught by: a case, or all of a function, a class or a file."""
+    parts = nodeid.partition("[")[0].split("::")
+    return not _needed().isdisjoint((nodeid, *("::".join(parts[: k + 1]) for k in range(len(parts)))))
 
 
 @functools.cache

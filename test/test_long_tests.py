@@ -44,5 +44,5 @@ def test_listed_tests_are_there():
     assert ids
     texts = {file: (ROOT / file).read_text("utf-8") for file in {nodeid.partition("::")[0] for nodeid in ids}}
     for nodeid in ids:
-        file, _, name = nodeid.partition("::")
-        assert f"def {name.partition('[')[0]}(" in texts[file], nodeid
+        file, *_, name = nodeid.partition("[")[0].split("::")
+        assert f"def {name}(" in texts[file], nodeid
