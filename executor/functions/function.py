@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import time
 from dataclasses import replace
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ArgumentError
@@ -233,7 +232,7 @@ class GraphFunction:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         is_method = instance is not None and self._source.stands_for_python
-        return functools.partial(self, instance) if is_method else self
+        return MethodType(self, instance) if is_method else self
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple:
         """Pickle and copy without profiles and plans."""

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import weakref
 
 import numpy as np
 import profuse as pf
@@ -119,3 +120,44 @@ def test_a_wrapper_takes_what_it_takes():
         pf.jit(tried)(x)
     with pf.knobs.override(unsupported="python"), pytest.raises(TypeError):
         pf.jit(told)(x, y=3)
+
+
+class Subject:
+    """Its methods are listed by others, who look for them by what they are equal to."""
+
+    def __init__(self):
+        self.gain = 2.0
+
+    @pf.jit
+    def scaled(self, x):
+        return x * self.gain
+
+    @pf.host
+    def solved(self, x):
+        return x - self.gain
+
+    @pf.jit
+    def listed(self, listeners, x):
+        return self.scaled in listeners, x + 1
+
+
+@pytest.mark.parametrize("name", ["scaled", "solved"])
+def test_methods_are_equal_as_those_of_plain_functions_are(name):
+    one, other = Subject(), Subject()
+    method = getattr(one, name)
+    assert method == getattr(one, name) and method != getattr(other, name)
+    assert hash(method) == hash(getattr(one, name))
+    assert inspect.ismethod(method) and method.__self__ is one and method.__func__ is vars(Subject)[name]
+    assert weakref.WeakMethod(method)() == method
+    listeners = [method]
+    listeners.remove(getattr(one, name))
+    assert not listeners
+
+
+def test_methods_are_found_among_others_in_a_trace():
+    with pf.knobs.override(unsupported="python"):
+        one, other = Subject(), Subject()
+        for listeners in ([one.scaled], [other.scaled], [], [other.scaled, one.scaled]):
+            found, _ = one.listed(listeners, X)
+            assert found is (one.scaled in listeners)
+    assert one.scaled.state() is not None
