@@ -1,5 +1,7 @@
 """Functions made of others that have attributes, as jitted ones have: each has its own state."""
 
+import abc
+import asyncio
 import functools
 import inspect
 import weakref
@@ -77,11 +79,50 @@ def test_attributes_of_functions():
     def f(x):
         return x + 1
 
-    f.note, f.state, f._flat = "mine", {}, None
+    f.note, f.state, f._flat, f._source, f._route = "mine", {}, None, None, "/f"
     g = pf.jit(f)
     for _ in range(3):
         np.testing.assert_array_equal(g(X), X + 1)
-    assert g.note == "mine" and g.state().counters["calls"] == 3
+    assert (g.note, g._route) == ("mine", "/f") and g.state().counters["calls"] == 3
+    assert g.__wrapped__ is f and pf.jit(functools.wraps(squares)(f)).__wrapped__ is f
+
+
+def test_abstract_methods_are_abstract():
+    class Shape(abc.ABC):
+        @pf.jit
+        @abc.abstractmethod
+        def area(self):
+            return X
+
+    class Square(Shape):
+        @pf.jit
+        def area(self):
+            return super().area() * 2
+
+    with pytest.raises(TypeError, match="area"):
+        Shape()
+    np.testing.assert_array_equal(Square().area(), X * 2)
+
+
+def test_inspect_tells_generators_and_coroutines():
+    @pf.jit
+    def rows(x):
+        yield from x
+
+    @pf.jit
+    async def later(x, by=2):
+        return x * by
+
+    class Server:
+        method = later
+
+    assert inspect.isgeneratorfunction(rows) and not inspect.iscoroutinefunction(rows)
+    assert inspect.iscoroutinefunction(later) and asyncio.iscoroutinefunction(Server().method)
+    assert not inspect.iscoroutinefunction(pf.jit(squares))
+    with pf.knobs.override(unsupported="python"):
+        for _ in range(3):
+            assert list(rows(X)) == list(X)
+            np.testing.assert_array_equal(asyncio.run(later(X)), X * 2)
 
 
 def test_a_wrapper_of_a_jitted_function_is_jitted():

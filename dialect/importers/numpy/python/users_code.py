@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import types
@@ -16,6 +17,7 @@ _OWN = tuple(f"{_ROOT}/{name}" for name in ("__init__.py", "dialect/", "executor
 _STANDARD = os.path.dirname(os.__file__)
 _LIBRARIES = (f"{_STANDARD}/", f"{os.path.realpath(_STANDARD)}/", *_OWN)
 _GENERATED = "<profuse: "
+_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
 IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
 PREFIX = "_profuse_source_"  # of the variables of converted code
@@ -33,14 +35,24 @@ def generated_file(what: str) -> str:
 def wraps(wrapper: Any, fn: Any) -> None:
     """Have an object that calls a function tell its name, text and module.
 
-    It has the public attributes of a plain function. Those of other callables, as of functions
-    that are jitted already, are their state.
+    It has the attributes of a plain function, also what marks it as abstract, but for those that it
+    sets itself from here on. Those of other callables, as of functions that are jitted already, are
+    their state. `inspect` takes it for a generator or a coroutine function where it calls one.
     """
     functools.update_wrapper(wrapper, fn, updated=())
     if type(fn) is types.FunctionType:
         for name, value in vars(fn).items():
-            if name[0] != "_" and not hasattr(type(wrapper), name):
+            if name != "__wrapped__" and not hasattr(type(wrapper), name):
                 setattr(wrapper, name, value)
+        if runs_later(fn):
+            for name in ("__code__", "__defaults__", "__kwdefaults__"):  # which `inspect` asks for
+                setattr(wrapper, name, getattr(fn, name))
+
+
+def runs_later(fn: Any) -> bool:
+    """True for a function or method whose code a call only makes an object of: a generator, or a coroutine."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    return isinstance(code, types.CodeType) and bool(code.co_flags & _LATER)
 
 
 @functools.lru_cache(maxsize=4096)
