@@ -35,6 +35,8 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
     else:
         count = _length((float(stop) - float(start)) / float(step))
     out_dtype = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
+    if out_dtype.kind == "b":
+        raise trace_error("np.arange of bools is not supported while tracing", "NumPy takes two elements at most")
     if all(_is_int(x) for x in numbers) and out_dtype.kind not in "fc":
         steps = iota(count, dtype_of(np.int64))
         out = steps if _is_one(step) else steps * step

@@ -62,6 +62,16 @@ def run(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     return _run(sys.getprofile(), function, args, kwargs)
 
 
+def bound_method(array: Any, name: str, handler: Callable) -> Callable:
+    """What stands for a method of an array that has been read: it calls a handler, unwatched if it may."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return run(handler, (array, *args), kwargs)
+
+    call.__name__, call.__qualname__ = name, f"ndarray.{name}"
+    return call
+
+
 def _run(event: Any, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     try:
         return _run_watched(event, function, args, kwargs)
