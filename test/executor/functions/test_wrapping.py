@@ -202,3 +202,44 @@ def test_methods_are_found_among_others_in_a_trace():
             found, _ = one.listed(listeners, X)
             assert found is (one.scaled in listeners)
     assert one.scaled.state() is not None
+
+
+@pf.jit
+def counted(x):
+    counted.calls += 1
+    counted.seen.append(x.sum())
+    return x * counted.calls
+
+
+@pf.jit
+def counted_from_nothing(x):
+    counted_from_nothing.calls = getattr(counted_from_nothing, "calls", 0) + 1
+    return x * counted_from_nothing.calls
+
+
+@pf.jit
+def scaled_by_another(x):
+    return x * counted.scale + getattr(counted, "shift", 0)
+
+
+def test_attributes_that_a_jitted_function_keeps_its_state_in():
+    counted.calls, counted.seen = 0, []
+    with pf.knobs.override(unsupported="python"):
+        for k in (1, 2, 3, 4):
+            np.testing.assert_array_equal(counted(X), X * k)
+            np.testing.assert_array_equal(counted_from_nothing(X), X * k)
+            assert counted.calls == counted_from_nothing.calls == k and counted.seen == [X.sum()] * k
+
+
+def test_attributes_of_other_jitted_functions_are_compared():
+    with pf.knobs.override(unsupported="python"):
+        for k in (1.0, 1.0, 2.0, np.ones(3)):
+            counted.scale = k
+            np.testing.assert_array_equal(scaled_by_another(X), X * k)
+        counted.shift = 5
+        np.testing.assert_array_equal(scaled_by_another(X), X * k + 5)
+        counted.scale[1] = 7
+        np.testing.assert_array_equal(scaled_by_another(X), X * counted.scale + 5)
+        del counted.shift
+        np.testing.assert_array_equal(scaled_by_another(X), X * counted.scale)
+    assert scaled_by_another.state().counters["python_calls"] == 0
