@@ -8,7 +8,7 @@ raises for the same mistake, so ``except ValueError`` written for NumPy code kee
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.exceptions import AxisError as NumpyAxisError
@@ -29,13 +29,13 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col}" if self.col else f"{self.file}:{self.line}"
 
 
-class Telling(threading.local):
-    """``is_plain`` on a thread whose errors the user's code may catch and read, as what NumPy raises."""
+class Noticing(threading.local):
+    """What a thread calls when it makes an error of an operation, before anybody catches it: its trace."""
 
-    is_plain = False
+    notice: Callable[[], None] | None = None
 
 
-TELLING = Telling()
+NOTICING = Noticing()
 
 
 class ProfuseError(Exception):
@@ -54,7 +54,9 @@ class ProfuseError(Exception):
 
     def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
         self.what, self.loc, self.hint = what, loc, hint
-        super().__init__(what if TELLING.is_plain else self._text())
+        super().__init__(self._text())
+        if NOTICING.notice is not None and not isinstance(self, TraceError):
+            NOTICING.notice()
 
     def _text(self) -> str:
         text = f"{self.loc}: {self.what}" if self.loc else self.what
@@ -64,11 +66,6 @@ class ProfuseError(Exception):
         """Say where the error arose, unless it says so."""
         if self.loc is None and loc is not None:
             self.loc = loc
-            self.tell()
-
-    def tell(self) -> None:
-        """Have the text tell where the error arose and what to do next, unless the user's code may read it."""
-        if not TELLING.is_plain:
             self.args = (self._text(),)
 
 
@@ -98,8 +95,10 @@ class BoundsError(ProfuseError, IndexError):
     """An index lies outside its axis (NumPy raises IndexError for the same call)."""
 
 
-class AxisError(ShapeError, IndexError):
-    """An axis is out of range (NumPy's AxisError is a ValueError and an IndexError, too)."""
+class AxisError(ShapeError, NumpyAxisError):
+    """An axis is out of range."""
+
+    __str__ = Exception.__str__  # NumPy's makes the text of numbers that this one does not have
 
 
 class DTypeError(ProfuseError, TypeError):

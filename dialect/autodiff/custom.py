@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from types import MethodType
 from typing import Any
 
 from ..errors import ArgumentError
@@ -78,7 +78,7 @@ class CustomVjp:
             )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<profuse.custom_vjp {self.__module__}.{self.__qualname__}>"

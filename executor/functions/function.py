@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import time
 from dataclasses import replace
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ArgumentError
-from ...dialect.importers.numpy.python.users_code import wraps
+from ...dialect.importers.numpy.python.users_code import JITTED, wraps
 from ...dialect.ir.program import Module
 from ...dialect.trees.pytree import call_text
 from .. import explain
@@ -43,7 +42,24 @@ class GraphFunction:
     Args:
         source: where its graphs come from.
         options: per-function settings.
+
+    Its own state is in slots: what its dict holds is the user's, as of a plain function, and traces watch it.
     """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_call_python",
+        "_emission",
+        "_graphs",
+        "_name",
+        "_native_into",
+        "_options",
+        "_own",
+        "_router",
+        "_source",
+        "native",
+    )
 
     def __init__(self, source: GraphSource, options: Options) -> None:
         wraps(self, source.fn)
@@ -233,7 +249,7 @@ class GraphFunction:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         is_method = instance is not None and self._source.stands_for_python
-        return functools.partial(self, instance) if is_method else self
+        return MethodType(self, instance) if is_method else self
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple:
         """Pickle and copy without profiles and plans."""
@@ -254,6 +270,7 @@ class GraphFunction:
 
 
 live_functions.kinds.append(GraphFunction)
+JITTED.add(GraphFunction)
 
 
 def _release_switched(_: bool) -> None:

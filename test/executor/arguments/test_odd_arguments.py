@@ -66,8 +66,8 @@ def test_results_that_are_not_there_yet_are_refused(fn):
         pf.jit(fn)(X)
 
 
-@pytest.mark.filterwarnings("ignore:coroutine")
-def test_coroutines_are_refused():
+def test_coroutines_are_refused_before_there_is_one():
+    """One that nobody awaits would be told of by a warning."""
     with pytest.raises(pf.ArgumentError, match="coroutine"):
         pf.jit(_coroutine)(X)
 

@@ -230,6 +230,17 @@ def _caught() -> Program:
     return f, _array
 
 
+@row("`try: x[99]`, with `except IndexError as error`")
+def _caught_by_name() -> Program:
+    def f(x):
+        try:
+            return x[99] * 2.0 + x
+        except IndexError as error:
+            return x * len(str(error))
+
+    return f, _array
+
+
 @row("`table(3)`, with `functools.lru_cache`")
 def _cached() -> Program:
     @functools.lru_cache

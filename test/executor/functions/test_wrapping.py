@@ -1,7 +1,10 @@
 """Functions made of others that have attributes, as jitted ones have: each has its own state."""
 
+import abc
+import asyncio
 import functools
 import inspect
+import weakref
 
 import numpy as np
 import profuse as pf
@@ -76,11 +79,50 @@ def test_attributes_of_functions():
     def f(x):
         return x + 1
 
-    f.note, f.state, f._flat = "mine", {}, None
+    f.note, f.state, f._flat, f._source, f._route = "mine", {}, None, None, "/f"
     g = pf.jit(f)
     for _ in range(3):
         np.testing.assert_array_equal(g(X), X + 1)
-    assert g.note == "mine" and g.state().counters["calls"] == 3
+    assert (g.note, g._route) == ("mine", "/f") and g.state().counters["calls"] == 3
+    assert g.__wrapped__ is f and pf.jit(functools.wraps(squares)(f)).__wrapped__ is f
+
+
+def test_abstract_methods_are_abstract():
+    class Shape(abc.ABC):
+        @pf.jit
+        @abc.abstractmethod
+        def area(self):
+            return X
+
+    class Square(Shape):
+        @pf.jit
+        def area(self):
+            return super().area() * 2
+
+    with pytest.raises(TypeError, match="area"):
+        Shape()
+    np.testing.assert_array_equal(Square().area(), X * 2)
+
+
+def test_inspect_tells_generators_and_coroutines():
+    @pf.jit
+    def rows(x):
+        yield from x
+
+    @pf.jit
+    async def later(x, by=2):
+        return x * by
+
+    class Server:
+        method = later
+
+    assert inspect.isgeneratorfunction(rows) and not inspect.iscoroutinefunction(rows)
+    assert inspect.iscoroutinefunction(later) and asyncio.iscoroutinefunction(Server().method)
+    assert not inspect.iscoroutinefunction(pf.jit(squares))
+    with pf.knobs.override(unsupported="python"):
+        for _ in range(3):
+            assert list(rows(X)) == list(X)
+            np.testing.assert_array_equal(asyncio.run(later(X)), X * 2)
 
 
 def test_a_wrapper_of_a_jitted_function_is_jitted():
@@ -119,3 +161,85 @@ def test_a_wrapper_takes_what_it_takes():
         pf.jit(tried)(x)
     with pf.knobs.override(unsupported="python"), pytest.raises(TypeError):
         pf.jit(told)(x, y=3)
+
+
+class Subject:
+    """Its methods are listed by others, who look for them by what they are equal to."""
+
+    def __init__(self):
+        self.gain = 2.0
+
+    @pf.jit
+    def scaled(self, x):
+        return x * self.gain
+
+    @pf.host
+    def solved(self, x):
+        return x - self.gain
+
+    @pf.jit
+    def listed(self, listeners, x):
+        return self.scaled in listeners, x + 1
+
+
+@pytest.mark.parametrize("name", ["scaled", "solved"])
+def test_methods_are_equal_as_those_of_plain_functions_are(name):
+    one, other = Subject(), Subject()
+    method = getattr(one, name)
+    assert method == getattr(one, name) and method != getattr(other, name)
+    assert hash(method) == hash(getattr(one, name))
+    assert inspect.ismethod(method) and method.__self__ is one and method.__func__ is vars(Subject)[name]
+    assert weakref.WeakMethod(method)() == method
+    listeners = [method]
+    listeners.remove(getattr(one, name))
+    assert not listeners
+
+
+def test_methods_are_found_among_others_in_a_trace():
+    with pf.knobs.override(unsupported="python"):
+        one, other = Subject(), Subject()
+        for listeners in ([one.scaled], [other.scaled], [], [other.scaled, one.scaled]):
+            found, _ = one.listed(listeners, X)
+            assert found is (one.scaled in listeners)
+    assert one.scaled.state() is not None
+
+
+@pf.jit
+def counted(x):
+    counted.calls += 1
+    counted.seen.append(x.sum())
+    return x * counted.calls
+
+
+@pf.jit
+def counted_from_nothing(x):
+    counted_from_nothing.calls = getattr(counted_from_nothing, "calls", 0) + 1
+    return x * counted_from_nothing.calls
+
+
+@pf.jit
+def scaled_by_another(x):
+    return x * counted.scale + getattr(counted, "shift", 0)
+
+
+def test_attributes_that_a_jitted_function_keeps_its_state_in():
+    counted.calls, counted.seen = 0, []
+    with pf.knobs.override(unsupported="python"):
+        for k in (1, 2, 3, 4):
+            np.testing.assert_array_equal(counted(X), X * k)
+            np.testing.assert_array_equal(counted_from_nothing(X), X * k)
+            assert counted.calls == counted_from_nothing.calls == k and counted.seen == [X.sum()] * k
+
+
+def test_attributes_of_other_jitted_functions_are_compared():
+    with pf.knobs.override(unsupported="python"):
+        for k in (1.0, 1.0, 2.0, np.ones(3)):
+            counted.scale = k
+            np.testing.assert_array_equal(scaled_by_another(X), X * k)
+        counted.shift = 5
+        np.testing.assert_array_equal(scaled_by_another(X), X * k + 5)
+        counted.scale[1] = 7
+        np.testing.assert_array_equal(scaled_by_another(X), X * counted.scale + 5)
+        del counted.shift
+        np.testing.assert_array_equal(scaled_by_another(X), X * counted.scale)
+    assert scaled_by_another.state().counters["python_calls"] == 0

@@ -228,6 +228,8 @@ class _NameWalk:
             every = kind.__module__.partition(".")[0] == "numpy"  # whose code nobody watches
             with self.of_objects_themselves():
                 self._attributes(value, vars(value), name, every=every)
+                if self._asked:
+                    self._absent(value, kind, name)
         elif is_noted:
             self._attributes(value, attributes_of(value) or (), name)
         elif not is_value(value, kind):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dataclass import dataclass
-from ....errors import Loc, TraceError
+from ....errors import ArgumentError, Loc, TraceError
 from ....ir.program import Module
 from ....trees.leaves import leaf_kind
 from ....trees.pytree import TreeDef, flatten, flatten_call, positional_names, unflatten
 from ..python.generators import note_drawn
 from ..python.objects import CONTENTS
+from ..python.users_code import runs_later
 from ..tracing.current import recording, trace_error
 from ..tracing.effect_results import output_values, outputs_of
 from ..tracing.mutation import check_writes, read_copies
@@ -206,6 +207,9 @@ def _guards(rec: Recorder, call: TracedCall) -> list[TraceGuard]:
     return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.numbers.guards]
 
 
+_LATER = "generators and coroutines are not supported: what they give is not there yet"
+
+
 def _record(rec: Recorder, call: TracedCall) -> _Recorded:
     """Run the function on the recorder's inputs and close the graph."""
     fn, count = call.fn, len(call.arguments)
@@ -216,6 +220,8 @@ def _record(rec: Recorder, call: TracedCall) -> _Recorded:
         if call.shadowed:
             slots = {slot.id: x for slot, x in zip(call.slots, tracers[count:], strict=True)}
             shadows = rec.shadows = Shadows(rec, slots)
+        if runs_later(fn):
+            raise ArgumentError(_LATER, hint="make a list or tuple of it; write functions without yield and async")
         callee = rec.callee(fn)
         if shadows is not None:
             for static, label in call.statics():

@@ -31,6 +31,7 @@ def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
     static: list[int] = []
     dynamic: list[TracedScalar] = []
     for item in items:
+        item = known_int(item)
         if isinstance(item, TracedScalar):
             item.rec.numbers.note_size(item.value)
             static.append(DYNAMIC)
@@ -40,6 +41,13 @@ def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
         else:
             static.append(operator.index(item))
     return tuple(static), dynamic
+
+
+def known_int(x: Any) -> Any:
+    """``x``; where it is an `np.int64` that follows from sizes, as `np.prod(x.shape)`, the traced number in it."""
+    if isinstance(x, Traced) and not x.is_open and not x.ndim and x.dtype == np.int64:
+        return op("item", x)
+    return x
 
 
 def ndim(x: Any) -> int:

@@ -264,10 +264,14 @@ def _basic(x: Traced, items: list[Any]) -> Any:
             picks.append((axis, item))
         axis += 1
     out = slices.apply(x) if slices.axes else x
-    for axis, item in reversed(picks):
+    # An element that is picked is a number, of which no axis makes a view: the last axis goes behind the new ones.
+    kept = picks[:1] if new and len(picks) == x.ndim else []
+    for axis, item in reversed(picks[len(kept) :]):
         out = _pick(out, axis, item)
     if new:
         out = op("expand_dims", out, axes=tuple(new), view_of=out)
+    for _, item in kept:
+        out = _pick(out, len(new), item)
     if out is x:  # x[:] and x[...] are new views
         out = op("slice", x, starts=(), stops=(), view_of=x)
     return out
@@ -357,7 +361,7 @@ def _row(axes: Sequence[int], array: np.ndarray, *indices: Any) -> Any:
     key: list[Any] = [slice(None)] * array.ndim
     for axis, index in zip(axes, indices, strict=True):
         key[axis] = int(index)
-    return array[tuple(key)]
+    return array[(*key, ...)]  # an array also where no axis is left
 
 
 def _is_number(item: Any) -> bool:

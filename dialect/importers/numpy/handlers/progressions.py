@@ -16,7 +16,7 @@ from ..tracing.handler_tables import METHODS
 from ..tracing.operators import op
 from ..tracing.traced import Traced
 from ..tracing.traced_scalar import TracedScalar
-from .axes import dtype_like, sizes
+from .axes import dtype_like, known_int, sizes
 from .creation import array
 from .registry import creation_function
 
@@ -35,6 +35,8 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
     else:
         count = _length((float(stop) - float(start)) / float(step))
     out_dtype = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
+    if out_dtype.kind == "b":
+        raise trace_error("np.arange of bools is not supported while tracing", "NumPy takes two elements at most")
     if all(_is_int(x) for x in numbers) and out_dtype.kind not in "fc":
         steps = iota(count, dtype_of(np.int64))
         out = steps if _is_one(step) else steps * step
@@ -89,6 +91,7 @@ def iota(count: Any, dtype: Any) -> Any:
 
 def _number(x: Any) -> Any:
     """A Python or traced number as it is; of a rank-0 array, the number that it holds."""
+    x = known_int(x)
     if isinstance(x, Traced):
         return x.bake()
     return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
@@ -111,7 +114,9 @@ def linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
     """`np.linspace`, step by step as NumPy computes it."""
-    count: Any = num if isinstance(num, TracedScalar) and num.kind is int else +operator.index(num)
+    count: Any = known_int(num)
+    if not isinstance(count, TracedScalar) or count.kind is not int:
+        count = +operator.index(count)
     float_type = np.result_type(*map(_promoting, (start, stop)))
     if float_type.kind not in "fc":
         float_type = np.dtype(float)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import DivisionError, ShapeError
-from ....ir.dtypes import dtype_of
+from ....ir.dtypes import I64, dtype_of
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.handler_tables import FUNCTIONS, Handler
 from ..tracing.operators import op, recorder_of
@@ -71,8 +71,8 @@ def _accumulation(name: str, join: str) -> Handler:
         if dtype is not None:
             attrs["dtype"] = dtype_of(dtype)
         if isinstance(a, (list, tuple)) and not attrs and all(map(_is_size, a)):
-            # The sum stays a Python number, so that it can be a size. NumPy makes an np.int64.
-            out = functools.reduce(lambda x, y: op(join, x, y), a)
+            # An np.int64, which tells the dtype of what is computed with it, of a number, which can be a size.
+            out = op("to_tensor", functools.reduce(lambda x, y: op(join, x, y), a), dtype=I64)
         else:
             out = op(name, a, **attrs)
         if initial is None:

@@ -23,6 +23,7 @@ import numpy as np
 from ....errors import InternalError
 from .instances import ABSENT, dict_type, kept, slots_of
 from .purity import BOUND, bound_to
+from .users_code import JITTED
 
 Kind = Literal["list", "dict", "set", "fixed", "fields", "attributes", "slots", "contents", "class"]
 _Entry = TypeVar("_Entry")
@@ -322,6 +323,8 @@ def facets_of(kind: Any) -> tuple[Facet, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _facets_of(kind: Any) -> tuple[Facet, ...]:
+    if kind in JITTED:
+        return (ATTRIBUTES,)
     facets = next((_OF_C[cls] for cls in kind.__mro__ if cls in _OF_C), ())
     if CLASS in facets or kind in DESCRIPTORS:
         return facets

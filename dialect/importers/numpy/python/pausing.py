@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ....errors import COMPLAINTS, NOTICING, ProfuseError
 from .instances import PLAIN_TYPES
 
 _Call = TypeVar("_Call", bound=Callable)
@@ -61,7 +62,26 @@ def run(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     return _run(sys.getprofile(), function, args, kwargs)
 
 
+def bound_method(array: Any, name: str, handler: Callable) -> Callable:
+    """What stands for a method of an array that has been read: it calls a handler, unwatched if it may."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return run(handler, (array, *args), kwargs)
+
+    call.__name__, call.__qualname__ = name, f"ndarray.{name}"
+    return call
+
+
 def _run(event: Any, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    try:
+        return _run_watched(event, function, args, kwargs)
+    except COMPLAINTS as error:
+        if NOTICING.notice is not None and not isinstance(error, ProfuseError):  # which tells of itself
+            NOTICING.notice()
+        raise
+
+
+def _run_watched(event: Any, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     if type(event) is not types.MethodType or event.__func__ not in WATCHES:
         return function(*args, **kwargs)
     sys.setprofile(None)  # first of all: each call that is seen costs as much as what follows

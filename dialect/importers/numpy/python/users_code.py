@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import types
@@ -16,11 +17,13 @@ _OWN = tuple(f"{_ROOT}/{name}" for name in ("__init__.py", "dialect/", "executor
 _STANDARD = os.path.dirname(os.__file__)
 _LIBRARIES = (f"{_STANDARD}/", f"{os.path.realpath(_STANDARD)}/", *_OWN)
 _GENERATED = "<profuse: "
+_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
 IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
 PREFIX = "_profuse_source_"  # of the variables of converted code
 # What a class has in the place of attributes that its objects keep in slots.
 SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
+JITTED: set[type] = set()  # classes of jitted functions, whose dicts hold what users have assigned to them
 # What goes before attributes of objects. A call may fill a cached property.
 _FIRST = (*SLOT_TYPES, property, functools.cached_property)
 
@@ -33,14 +36,24 @@ def generated_file(what: str) -> str:
 def wraps(wrapper: Any, fn: Any) -> None:
     """Have an object that calls a function tell its name, text and module.
 
-    It has the public attributes of a plain function. Those of other callables, as of functions
-    that are jitted already, are their state.
+    It has the attributes of a plain function, also what marks it as abstract, but for those that it
+    sets itself from here on. Those of other callables, as of functions that are jitted already, are
+    their state. `inspect` takes it for a generator or a coroutine function where it calls one.
     """
     functools.update_wrapper(wrapper, fn, updated=())
     if type(fn) is types.FunctionType:
         for name, value in vars(fn).items():
-            if name[0] != "_" and not hasattr(type(wrapper), name):
+            if name != "__wrapped__" and not hasattr(type(wrapper), name):
                 setattr(wrapper, name, value)
+        if runs_later(fn):
+            for name in ("__code__", "__defaults__", "__kwdefaults__"):  # which `inspect` asks for
+                setattr(wrapper, name, getattr(fn, name))
+
+
+def runs_later(fn: Any) -> bool:
+    """True for a function or method whose code a call only makes an object of: a generator, or a coroutine."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    return isinstance(code, types.CodeType) and bool(code.co_flags & _LATER)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -99,13 +112,15 @@ def is_made_by_user(cls: type) -> bool:
 
 
 def is_of_a_library(value: Any, kind: type) -> bool:
-    """True for an object with attributes, of a class of an installed package.
+    """True for an object with attributes, of a class of an installed package, and for a jitted function.
 
     There is no shadow of it, as code of the package may do anything with it. So what a function
     reads of it is compared at each call, and what it writes to it is Python's.
     """
     if not kind.__flags__ & HEAP_TYPE or issubclass(kind, type) or kind.__module__ == "builtins":
         return False
+    if kind in JITTED:
+        return True
     if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
         return False
     return type(getattr(value, "__dict__", None)) is dict

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ....errors import TELLING, Loc, ProfuseError, TraceError
+from ....errors import NOTICING, Loc, ProfuseError, TraceError
+from ..python.caught import catching
 from ..python.users_code import is_users_file
 
 if TYPE_CHECKING:
@@ -47,22 +48,27 @@ def evaluate_with(recorder: Recorder) -> None:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Make ``recorder`` this thread's current one: errors have the text of NumPy's until they leave the outermost."""
+    """Make ``recorder`` this thread's current one, which notices the errors of operations."""
     _LOCAL.stack.append(recorder)
     recorder.runs += 1
-    TELLING.is_plain = True
-    raised: ProfuseError | None = None
+    before, NOTICING.notice = NOTICING.notice, _notice_error
     try:
         yield recorder
-    except ProfuseError as error:
-        raised = error
-        raise
     finally:
         recorder.runs -= 1
         _LOCAL.stack.pop()
-        TELLING.is_plain = bool(_LOCAL.stack)
-        if raised is not None:
-            raised.tell()
+        NOTICING.notice = before
+
+
+def _notice_error() -> None:
+    """Refuse the function if its code may look at an error that is made now: its class and its text are NumPy's."""
+    rec = current()
+    if rec is not None and rec.refused is None and catching(rec.entry, to_look=True):
+        rec.refused = TraceError(
+            "the function catches an error here and may look at it, as it is where NumPy raises it",
+            loc=user_loc(),
+            hint="catch it without a name: except ValueError",
+        )
 
 
 HOW_TO_BE_READ = "define it in a file, in IPython, or at the prompt of Python 3.13"

@@ -33,6 +33,8 @@ def is_one(rec: Recorder, x: Any, y: Any) -> bool:
         return _guarded(rec, *(origin for _, origin in sides))
     if any(origin is None and _is_merged(rec, side) for side, origin in sides):
         raise trace_error(f"{_ASKED} is asked, of which a loop or a branch decides what it is", "compare elements")
+    if any(_may_be_its_source(rec, getattr(side, "_value", None)) for side, _ in sides):
+        raise trace_error(f"{_ASKED} is asked, of which the order in memory decides what it is", "compare elements")
     return False
 
 
@@ -43,7 +45,8 @@ def check_unseen(rec: Recorder) -> None:
     """
     origins = [_origin(rec, array) for array, _ in tuple(rec.stand_ins.values())]
     pairs = [(x, y) for x, y in combinations(origins, 2) if int in (type(x), type(y))]
-    if len(pairs) > _MOST_PAIRS or any(_guarded(rec, *pair) for pair in pairs):
+    is_open = any(_may_be_its_source(rec, value) for value in rec.layouts.raveled)
+    if is_open or len(pairs) > _MOST_PAIRS or any(_guarded(rec, *pair) for pair in pairs):
         raise trace_error(f"{_ASKED} may be asked, by code that Python calls or that cannot be read")
 
 
@@ -69,6 +72,12 @@ def _guarded(rec: Recorder, x: Any, y: Any) -> bool:
     answer = evaluate(guard, rec.leaves)
     rec.numbers.guard(guard, answer)
     return answer
+
+
+def _may_be_its_source(rec: Recorder, value: Any) -> bool:
+    """True for what `np.ascontiguousarray` and its like give: an array itself, if it lies in that order."""
+    copied = rec.layouts.raveled.get(value)
+    return copied is not None and getattr(copied.take, "func", None) is not np.ravel  # which makes a view
 
 
 def _is_merged(rec: Recorder, side: Any) -> bool:

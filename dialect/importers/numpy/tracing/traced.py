@@ -20,7 +20,7 @@ import numpy as np
 from ....errors import ShapeError
 from ....ir.types import Shape, TensorType
 from ....trees.leaves import register_leaf_type
-from ..python.pausing import run, unwatched
+from ..python.pausing import bound_method, unwatched
 from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
 from .flat import Flat
@@ -293,7 +293,7 @@ class TracedArray(Traced, of=TensorType):
             exists = not self.ndim and hasattr(self.dtype.type, name)
         handler = method_handler(name) if exists else METHODS.get(name)
         if handler is not None:
-            return lambda *args, **kwargs: run(handler, (self, *args), kwargs)
+            return bound_method(self, name, handler)
         if exists:
             raise unsupported_method(self.rec, name)
         if name in OF_TAPE:  # the same graph serves plain arrays, which have no such attributes

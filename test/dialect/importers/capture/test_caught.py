@@ -345,20 +345,97 @@ FAILING = {
 }
 
 
+FAILING |= {
+    "axis in a tuple": lambda x: x.sum(axis=(0, 7)),
+    "into an array of integers": lambda x: np.add(x, x, out=np.zeros(4, np.int64)),
+    "grown": lambda x: operator.iadd(x, np.ones(3)),
+    "power of a matrix": lambda x: np.linalg.matrix_power(x, 2),
+    "shape": lambda x: np.zeros(-len(x)) + x,
+    "sections": lambda x: np.split(x, 3),
+    "keyword": lambda x: np.sum(x, axes=1),
+}
+
+
+class _Looks(list):
+    """A context manager that notes of what class an error is."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, where):
+        self.append(kind.__name__)
+        return True
+
+
+class _LooksInside(list):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        self.extend(map(lambda k: str(raised[k]), (0, 1)))  # noqa: C417 - a cell
+        return True
+
+
+@contextlib.contextmanager
+def _telling(texts):
+    try:
+        yield
+    except (ValueError, IndexError) as error:
+        texts.append(repr(error))
+
+
 @pytest.mark.parametrize("name", FAILING)
-def test_the_text_of_a_caught_error_is_numpys(name):
+def test_a_caught_error_is_numpys(name):
+    """Its class, its text and its attributes, as far as anybody looks."""
+
     def told(x):
         try:
             return FAILING[name](x)
         except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:
-            return str(error), x * 2
+            return type(error), error.args, vars(error), str(error), x * 2
 
     with pf.knobs.override(unsupported="python"):
         f = pf.jit(told, profiled_runs=1000)
         for k in range(3):
-            (text, doubled), (wanted, plain) = f(R(4.0) + k), told(R(4.0) + k)
-            assert text == wanted
+            (*facts, doubled), (*wanted, plain) = f(R(4.0) + k), told(R(4.0) + k)
+            assert facts == wanted
             np.testing.assert_array_equal(doubled, plain)
+
+
+@pytest.mark.parametrize("name", ["index", "shapes", "axis"])
+@pytest.mark.parametrize("manager", [_Looks, _LooksInside, "generator"])
+def test_context_managers_may_look_at_errors(name, manager):
+    def told(x):
+        texts = []
+        if manager == "generator":
+            with _telling(texts):
+                return FAILING[name](x)
+        else:
+            with manager() as texts:
+                return FAILING[name](x)
+        return list(texts), x * 2
+
+    with pf.knobs.override(unsupported="python"):
+        f = pf.jit(told)
+        for k in range(3):
+            (texts, doubled), (wanted, plain) = f(R(4.0) + k), told(R(4.0) + k)
+            assert texts == wanted
+            np.testing.assert_array_equal(doubled, plain)
+
+
+def test_clauses_for_the_errors_of_numpy_catch_them():
+    def told(x, axis):
+        try:
+            return x.sum(axis=axis)
+        except np.exceptions.AxisError:
+            return x * 2
+        except (ValueError, IndexError):
+            return x * 3
+
+    f = pf.jit(told)
+    for axis in (7, 7, 0):
+        np.testing.assert_array_equal(f(R(4.0), axis), told(R(4.0), axis))
+    assert f.state().counters["python_calls"] == 0
 
 
 def test_errors_that_leave_the_function_tell_the_line():

@@ -464,3 +464,11 @@ def test_leaves_come_in_the_order_of_the_inputs():
     leaves, _ = flatten(((A, 2), {"c": 1.5}))
     assert len(traced.module.main.inputs) == len(leaves)
     assert list(traced.module.main.outputs) == list(traced.module.main.inputs)[::-1]
+
+
+def test_methods_of_arrays_have_names():
+    def f(x):
+        method = x.T.max
+        return method() * len(method.__name__), x.sum.__qualname__ == "ndarray.sum"
+
+    check(f, A, again=[(B,)])

@@ -77,3 +77,13 @@ def test_arrays_made_while_tracing_are_of_native_byte_order_in_every_call():
     f = pf.jit(lambda x: (np.asarray([1, 2], ">i4"), np.pad(BIG_ENDIAN, 1)), background=False)
     for _ in range(3):
         assert [a.dtype for a in f(np.ones(3))] == [np.dtype("i4")] * 2
+
+
+def test_progressions_of_bools_are_numpys():
+    """Which takes two elements at most."""
+    with pf.knobs.override(unsupported="python"):
+        f = pf.jit(lambda x, n: np.arange(n, dtype=x.dtype))
+        for n in (2, 2, 1, 0):
+            np.testing.assert_array_equal(f(np.ones(1, bool), n), np.arange(n, dtype=bool))
+        with pytest.raises(TypeError, match="booleans"):
+            f(np.ones(1, bool), 3)

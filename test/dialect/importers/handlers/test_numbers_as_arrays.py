@@ -60,14 +60,11 @@ def _functions() -> dict[str, Callable]:
     return found
 
 
-# Where NumPy takes what hardly anybody gives, and a clear error comes instead; and what can be a
-# size, as np.prod(x.shape): a Python number.
+# Where NumPy takes what hardly anybody gives, and a clear error comes instead.
 OTHERS = {
     ("array_split", "f(x, k)", "no axes"),
     ("array_split", "f(i, k)", "no axes"),
     *(("tri", form, "bool_") for form in FORMS),
-    ("sum", "f([k, k])", "int"),
-    ("prod", "f([k, k])", "int"),
 }
 
 
@@ -157,3 +154,33 @@ def test_every_parameter_that_numpy_requires_has_a_handler():
             needed = inspect.signature(target).parameters.values()
             required = {p.name for p in needed if p.default is p.empty and p.kind != p.VAR_KEYWORD}
             assert required <= {*accepted}, target
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x * np.prod(x.shape),  # an np.int64 makes float64 of float32
+        lambda x: x.sum() / np.sum(x.shape),
+        lambda x: (np.prod(x.shape[1:]), np.sum([*x.shape, 1])),
+        lambda x: x.sum() + np.prod(x.shape) / 0,
+        lambda x: x.reshape(np.prod(x.shape[:1]), -1) + np.zeros(np.prod(x.shape[1:]), "f4"),
+        lambda x: np.arange(np.prod(x.shape)) + np.linspace(0, 1, np.prod(x.shape)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_sums_of_sizes_are_numbers_of_numpy_and_sizes(fn):
+    jitted = pf.jit(fn, background=False)
+    for shape in ((2, 3, 4), (2, 3, 4), (2, 4, 6), (3, 3, 2)):
+        x = np.ones(shape, "f4")
+        assert _is_same(fn(x), jitted(x))
+    assert jitted.state().counters["traces"] == 1
+
+
+@pytest.mark.parametrize("f", [np.sum, np.prod])
+@pytest.mark.parametrize("numbers", [(2, 3), (2**62, 2**62), (-(2**63), -1), (2**63, 1), (2**64, 1)])
+def test_sums_of_numbers_have_the_types_of_numpy(f, numbers):
+    with pf.knobs.override(unsupported="python"):
+        jitted = pf.jit(lambda *values: f(values), background=False)
+        for _ in range(3):
+            got = jitted(*numbers)
+            assert type(got) is type(f(numbers)) and got == f(numbers)

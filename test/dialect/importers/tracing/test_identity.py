@@ -136,3 +136,30 @@ def test_loaded_functions(tmp_path):
     loaded = pf.load(tmp_path / "saved")
     for x, y in CALLS:
         np.testing.assert_array_equal(loaded(x, y), passed_twice(x, y))
+
+
+def in_c_order(x, y):
+    z = np.ascontiguousarray(x)
+    return x + 1 if z is x else z - y
+
+
+def in_fortran_order(x, y):
+    return [np.asfortranarray(v) is v for v in (x, y)], np.asarray(y, order="K") is y, x + y
+
+
+exec("def ordered(x, y):\n    return x + 1 if np.ascontiguousarray(x) is x else x - y\n", {"np": np}, space)
+
+
+@pytest.mark.parametrize("plain", [in_c_order, in_fortran_order, space["ordered"]], ids=lambda f: f.__name__)
+def test_what_is_put_in_an_order_may_be_the_array_itself(plain):
+    f = pf.jit(plain, profiled_runs=1000)
+    rows, columns, apart = np.ones((2, 3)), np.ones((3, 2)).T, np.ones((4, 3))[::2]
+    for x, y in ((rows, rows), (rows, columns), (columns, rows), (apart, rows), (X, Y), (rows, apart)):
+        got, wanted = f(x, y), plain(x, y)
+        assert repr(got) == repr(wanted)
+
+
+def test_raveled_arrays_are_views():
+    f = pf.jit(lambda x: x + 1 if x.ravel() is x else x - 1)
+    np.testing.assert_array_equal(f(X), X - 1)
+    assert f.state().counters["python_calls"] == 0
