@@ -171,3 +171,63 @@ def test_pullbacks_see_no_later_writes(program, is_jitted):
     function = pf.jit(program) if is_jitted else program
     for _ in range(3):
         np.testing.assert_allclose(function(A.copy(), B.copy()), WRITTEN[program], atol=1e-9)
+
+
+@pf.custom_vjp
+class reversed_gradient:
+    """Its argument, through which gradients flow the other way."""
+
+    def forward(x):
+        return x, None
+
+    def backward(saved, gradient):
+        return -gradient
+
+
+def result_of_rule(x):
+    h = x * 2
+    y = reversed_gradient(h)
+    y += 1
+    return h + 0, y
+
+
+def argument_of_rule(x):
+    h = x * 2
+    y = reversed_gradient(h)
+    h[0] = 5
+    return h, y + 0
+
+
+def view_from_checkpoint(x):
+    h = x * 2
+    y = pf.checkpoint(lambda h: h[1:])(h)
+    y += 1
+    return h + 0, y
+
+
+def caller_sees(x):
+    y = pf.checkpoint(lambda x: x)(x)
+    y += 1
+    return y + 0, x + 0
+
+
+@pytest.mark.parametrize("program", [result_of_rule, argument_of_rule, view_from_checkpoint, caller_sees])
+def test_what_a_rule_returns_of_its_arguments_is_these_arrays_when_they_are_written_to(program):
+    f = pf.jit(program, unsupported="python")
+    for _ in range(3):
+        x, y = np.arange(3.0), np.arange(3.0)
+        for result, expected in zip(f(x), program(y), strict=True):
+            np.testing.assert_array_equal(result, expected)
+        np.testing.assert_array_equal(x, y)
+
+
+def test_numbers_that_a_rule_returns_stay_numbers():
+    @pf.jit
+    def f(x):
+        y = reversed_gradient(x)
+        y += 1
+        return y, x
+
+    for _ in range(3):
+        assert f(2.0) == (3.0, 2.0)
+        assert f(np.float64(2)) == (3.0, 2.0)
