@@ -10,8 +10,10 @@ from typing import Any
 from ..errors import ArgumentError
 from ..importers.numpy.python.users_code import wraps
 from ..importers.numpy.tracing.current import current, evaluator, trace_error, user_loc
+from ..importers.numpy.tracing.mutation import Storage, is_immutable, memory_of
 from ..importers.numpy.tracing.operators import as_value, op, wrap
 from ..importers.numpy.tracing.recorder import Recorder
+from ..importers.numpy.tracing.traced import Traced
 from ..importers.numpy.world.own_draws import keys_again, noted_keys
 from ..ir.program import Block
 from ..ops.create import Constant
@@ -46,9 +48,9 @@ class CustomVjp:
             if tape is not None:
                 return tape.call_custom(self, args)
             return pair(self.forward(*args), self.__name__)[0]
-        leaves, tree = flatten(args)
+        originals, tree = flatten(args)
         # What the function reads from elsewhere is told from its arguments by these values.
-        leaves = [variable(rec, leaf) for leaf in leaves]
+        leaves = [variable(rec, leaf) for leaf in originals]
         apart = Block()
         with rec.nested(apart), rec.draws.once(apart):
             outcome = rec.callee(self.forward)(*unflatten(tree, leaves))
@@ -65,7 +67,20 @@ class CustomVjp:
             (tree, saved_tree, result_tree),
             self.forward_mode,
         )
-        return unflatten(result_tree, _results(rec, rule, leaves, saved_leaves, result_leaves))
+        results = _results(rec, rule, leaves, saved_leaves, result_leaves)
+        pairs = zip(leaves, originals, strict=True)
+        arguments = {leaf.value: x for leaf, x in pairs if isinstance(x, Traced) and leaf is not x}
+        for result, leaf in zip(results, result_leaves, strict=True):
+            argument = arguments.get(memory_of(rec, as_value(rec, leaf)))
+            if argument is not None and not (is_immutable(argument) or is_immutable(result)):
+                self._refuse_writes(argument, result)
+        return unflatten(result_tree, results)
+
+    def _refuse_writes(self, argument: Traced, result: Traced) -> None:
+        """Have writes to an argument and to a result refused that are one array in NumPy, and are two in the graph."""
+        storage = argument.storage or Storage()
+        storage.owner, storage.input = f"an argument of {self.__name__} that it returns", None
+        argument.storage = result.storage = storage
 
     def _check(self, rec: Recorder, apart: Block, leaves: Sequence[Any]) -> None:
         """Raise TraceError if the function reads what may have a gradient, and was not given."""

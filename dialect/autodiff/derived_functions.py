@@ -23,6 +23,7 @@ from ..ir.dtypes import F64, dtype_of
 from ..ir.op import op_named
 from ..ir.program import Block, Instr, Program
 from ..trees.pytree import TreeDef, flatten, leaves_like, positional_names, unflatten
+from .own_memory import in_own_memory
 from .rerun import append
 from .sweep import pull_back, push_forward
 
@@ -271,7 +272,9 @@ class ValueAndGrad:
                 loc=user_loc(),
                 hint="name an argument with floats in wrt, or convert it first",
             )
+        since = rec.program.count
         trees = recorded.gradients([(as_value(rec, result), _one(rec, result))])
+        trees = in_own_memory(rec, trees, since)
         gradients = tuple(trees) if isinstance(self.wrt, (tuple, list)) else trees[0]
         if self.with_value:
             return outside(rec, ((result, aux), gradients) if self.has_aux else (result, gradients))
@@ -294,7 +297,8 @@ class Jvp:
         leaves = []
         for arg, tree, tangent in zip(args, recorded.trees, tangents, strict=True):
             leaves += _along(arg, tree, tangent)
-        return outside(rec, (recorded.result, recorded.tangents(leaves)))
+        result, since = recorded.result, rec.program.count
+        return outside(rec, (result, in_own_memory(rec, recorded.tangents(leaves), since)))
 
 
 def _along(arg: Any, tree: TreeDef, tangent: Any) -> list[Any]:

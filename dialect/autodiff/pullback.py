@@ -19,6 +19,8 @@ from ..ir.program import Block, Program
 from ..ir.types import TensorType
 from ..trees.pytree import TreeDef, flatten, leaves_like, unflatten
 from .derived_functions import Recorded, outside, reverse_half, trace_in_progress
+from .own_memory import End, in_own_memory
+from .rerun import append
 from .residuals import residuals
 
 
@@ -78,7 +80,9 @@ class Forward:
 
         def gradients(pairs: list[tuple[int, Any]]) -> list[int]:
             nonlocal tree
-            leaves, tree = flatten(tuple(recorded.gradients(pairs)))
+            since = rec.program.count
+            trees = tuple(recorded.gradients(pairs))
+            leaves, tree = flatten(trees if self.borrows else in_own_memory(rec, trees, since))
             return [as_value(rec, leaf) for leaf in leaves]
 
         apart = reverse_half(rec, [recorded.outputs[k] for k in floats], gradients)
@@ -171,9 +175,16 @@ def _is_complex(x: Any) -> bool:
 def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[Any], Any]]:
     """The result of ``fn``, and its pullback, where both join the trace in progress."""
     recorded = Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args)))
-    result = recorded.result
-    rec = recorded.rec
-    return (outside(rec, result), lambda gradient: outside(rec, _pulled(recorded, checked(gradient, result))))
+    rec, result, end = recorded.rec, recorded.result, End(recorded.rec)
+
+    def pull(gradient: Any) -> Any:
+        leaves, since, apart = checked(gradient, result), rec.program.count, Block()
+        with rec.nested(apart):
+            gradients = end.keep(apart, _pulled(recorded, leaves))
+        append(rec, apart)
+        return outside(rec, in_own_memory(rec, gradients, since))
+
+    return outside(rec, result), pull
 
 
 def pulled_through(fn: Callable, args: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:

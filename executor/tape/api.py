@@ -15,7 +15,7 @@ from ...dialect.importers.numpy.tracing.current import current
 from ...dialect.ir import gradient_mode
 from ...dialect.trees.leaves import check_array
 from . import functions as _functions  # noqa: F401 - gives `Array` its operators
-from .array import Array
+from .array import Array, keep_apart
 from .eager_builder import ArrayBuilder
 from .engine import run
 from .node import Node
@@ -81,6 +81,8 @@ def gradients(
             captures[node] = [(x.index, k)]
     roots = _roots(ends, gradients, create_graph)
     input_gradients = run(roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph)
+    if not create_graph:
+        keep_apart(input_gradients)
     if not allow_unused:
         for k, g in enumerate(input_gradients):
             if g is None:

@@ -324,6 +324,15 @@ def add_gradients(leaves: Sequence[Array | None], gradients: list[Any]) -> None:
                 leaf.add_gradient(g, 1)
 
 
+def keep_apart(gradients: list[Any]) -> None:
+    """Have arrays in a list be copies of what something else refers to as well, or that are views."""
+    for k in range(len(gradients)):  # of which nothing holds an array, as `enumerate` would
+        g = gradients[k]
+        gradients[k] = None
+        is_apart = type(g) is not np.ndarray or not g.ndim or (sys.getrefcount(g) == 2 and _is_owned(g))
+        gradients[k] = g if is_apart else np.array(g)
+
+
 def _is_owned(x: Any) -> bool:
     """True if an array has memory of its own that may be written to."""
     if type(x) is not np.ndarray:

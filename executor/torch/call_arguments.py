@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import torch
@@ -68,7 +68,15 @@ def modes_are_on() -> bool:
     return sees or torch._C._len_torch_dispatch_stack() > 0
 
 
-def overlap(tensors: Sequence[torch.Tensor], written: Sequence[int]) -> bool:
-    """True if one of the tensors, by their numbers, that are written to lies in the memory of another one."""
-    storages = [x.untyped_storage().data_ptr() for x in tensors]
-    return any(storages.count(storages[number]) > 1 for number in written)
+def overlap(values: Sequence[Any], written: Container[int]) -> bool:
+    """True if a tensor that is written to, by its number, lies in the memory of another one, whatever its storage."""
+    storages = [(k, x.untyped_storage()) for k, x in enumerate(values) if isinstance(x, torch.Tensor)]
+    memory = sorted([(start := s.data_ptr(), start + s.nbytes(), k in written) for k, s in storages])
+    end = written_end = 0
+    for start, stop, is_written in memory:
+        if start < written_end or (is_written and start < end):
+            return True
+        end = max(end, stop)
+        if is_written:
+            written_end = max(written_end, stop)
+    return False

@@ -11,7 +11,7 @@ import torch
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ..functions.function import GraphFunction
 from ..settings.fork_lock import ForkLock
-from .call_arguments import flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
+from .call_arguments import flat, kinds_of_names, modes_are_on, strange_containers, structure
 from .closed_code import ClosedCode, OpenCodeError
 from .compiled_module import METHODS, CompiledModule
 from .dynamo_backend import DynamoGraph, compile_graph
@@ -171,9 +171,6 @@ class CompiledCalls:
                 return self._in_torch(args, kwargs)
         call, out_tree = entry
         inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
-        if call.written and overlap((*self._state.tensors, *inputs), [number for number, _ in call.written]):
-            self.reasons.note("a tensor that is written to shares memory with another")
-            return self._in_torch(args, kwargs)
         self.counters["torch_ops"] += len(call.parts.left)
         try:
             results = call(self._state.tensors, inputs, differentiates)

@@ -14,11 +14,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from ...dialect.dataclass import dataclass
-from ...dialect.errors import TraceError
+from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.importers.foreign.fx.fx_export import FxExport, export
 from ...dialect.importers.foreign.fx.torch_state import hooks_apart, state_kept
 from ..functions.function import GraphFunction
 from ..settings.fork_lock import hold_over_forks
+from .call_arguments import overlap
 from .graph_parts import GraphParts
 from .result_promises import ResultPromise, check_symbols, evaluated, result_promises, symbols
 from .tensor_function import detached
@@ -64,7 +65,10 @@ class ExportedCall:
         return bool(eval(self.guard, SYMPY_INTERP, {"L": {f"t{k}": x for k, x in enumerate(inputs)}}))
 
     def __call__(self, held: Sequence[torch.Tensor], inputs: Sequence[Any], differentiates: bool) -> list[Any]:
-        """The results of a call, as torch gives them; what it writes to is written."""
+        """The results of a call, as torch gives them; what it writes to is written.
+
+        Raises ArgumentError, before anything is written, where a tensor that is written to shares memory with another.
+        """
         passed = inputs
         if differentiates and not self.has_gradients:  # what requires gradients is plain data to the graph
             differentiates, passed = False, [*map(detached, inputs)]
@@ -74,6 +78,8 @@ class ExportedCall:
                 return [*outputs]
             return [_kept(x, p) for x, p in zip(outputs, self.promises, strict=True)]
         every = (*held, *inputs)
+        if self.written and overlap(every, {number for number, _ in self.written}):
+            raise ArgumentError("a tensor that is written to shares memory with another")
         read = [*held, *passed]
         if differentiates:  # the reverse half may need what has been written to
             for number, _ in self.written:

@@ -74,3 +74,39 @@ def test_writes_are_errors_or_change_nothing(name, door):
             assert (a is None) == (b is None), what
             if a is not None:
                 torch.testing.assert_close(a, b)
+
+
+def first_written(x, y):
+    x.add_(1)
+    return x * y
+
+
+def second_written(x, y):
+    y.mul_(3)
+    return x + y
+
+
+def of_one_tensor(place):
+    base = torch.arange(6.0)
+    return base, base[:3], base[place : place + 3]
+
+
+def of_one_array(place):
+    base = torch.arange(6.0).numpy()
+    return torch.from_numpy(base), torch.from_numpy(base[:3]), torch.from_numpy(base[place : place + 3])
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("is_noted", [False, True])
+@pytest.mark.parametrize("made", [of_one_tensor, of_one_array])
+@pytest.mark.parametrize("function", [first_written, second_written])
+def test_what_is_written_to_may_lie_in_the_memory_of_another_argument(function, made, is_noted, door):
+    weight = torch.full((3,), 2.0, requires_grad=is_noted)
+    torch._dynamo.reset()
+    compiled = DOORS[door](lambda x, y, w: function(x, y) * w)
+    for place in (3, 3, 2, 1, 3, 2):  # apart, and with elements in common
+        outcomes = []
+        for run_door in (lambda x, y, w: function(x, y) * w, compiled):
+            base, x, y = made(place)
+            outcomes.append((run_door(x, y, weight).detach(), base))
+        torch.testing.assert_close(outcomes[1], outcomes[0])

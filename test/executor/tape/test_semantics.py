@@ -577,6 +577,22 @@ def test_leaves_do_not_share_gradients():
     np.testing.assert_allclose(y.grad, np.exp([4.0, 6.0]))
 
 
+@pytest.mark.parametrize("is_jitted", [False, True])
+@pytest.mark.parametrize("function", [lambda x, y: x + y, lambda x, y: np.tanh(x + y.T), lambda x, y: np.stack([x, y])])
+def test_gradients_that_are_returned_share_no_memory(function, is_jitted):
+    f = pf.jit(function) if is_jitted else function
+    for _ in range(4):
+        x, y = (pf.array(np.eye(2) + k, requires_grad=True) for k in range(2))
+        result = f(x, y)
+        given = np.ones(result.shape)
+        first, second = pf.gradients(result, (x, y), given)
+        expected = second.copy()
+        first *= 100
+        np.testing.assert_array_equal(second, expected)
+        np.testing.assert_array_equal(given, np.ones(result.shape))
+        assert not np.shares_memory(second, given)
+
+
 def by_a_number(w, x):
     h = x @ w
     if float(h.sum()) > 0:

@@ -63,7 +63,7 @@ class Mark:
     """The state of a recorder at one point, see `Recorder.mark`."""
 
     blocks: tuple[Block, ...]
-    count: int
+    last: Instr | None
     known: dict[int, Any]
     guards: list[TraceGuard]
     written: dict[int, None]
@@ -330,7 +330,7 @@ class Recorder:
         """The mark to which `reset` goes back."""
         return Mark(
             tuple(self.blocks),
-            len(self.blocks[-1].instrs),
+            self.blocks[-1].instrs[-1] if self.blocks[-1].instrs else None,
             dict(self.known),
             list(self.numbers.guards),
             dict(self.written),
@@ -344,7 +344,8 @@ class Recorder:
         """Forget what has been recorded since ``mark``; captured arrays stay known."""
         self.blocks[:] = mark.blocks
         block = self.blocks[-1]
-        del block.instrs[mark.count :]
+        while block.instrs and block.instrs[-1] is not mark.last:  # the last one, as others may be put before it
+            block.instrs.pop()
         # What is cached of the block may have been made by what is gone.
         results = {r for i in block.instrs for r in i.results}
         for key, value in list(self._cache.get(id(block), (block, {}))[1].items()):
