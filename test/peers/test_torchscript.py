@@ -381,6 +381,37 @@ def test_activations_with_numbers(dtype):
         check_same(f(x), traced(x))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_functions_of_narrow_floats_keep_these(dtype):
+    def functions(x):
+        return torch.sigmoid(x), torch.erf(x), torch.special.expit(x), torch.special.ndtr(x), x.sigmoid() * x
+
+    x = torch.linspace(-2, 2, 9).to(dtype)
+    f = pf.torch.script(torch.jit.script(functions), background=False)
+    compiled = pf.torch.compile(functions)
+    for _ in range(3):
+        for given in (f(x), compiled(x)):
+            for ours, theirs in zip(given, functions(x), strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU])
+def test_recurrent_layers_of_narrow_floats(layer):
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer(4, 3)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    script = torch.jit.script(Layer().to(torch.bfloat16))
+    f, x = pf.torch.script(script, background=False), torch.randn(5, 2, 4).to(torch.bfloat16)
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(f(x)[0], script(x)[0], rtol=2e-2, atol=2e-2)
+
+
 def test_weights_without_axes_have_a_dtype_of_their_own_in_interpolations():
     def between(x, y, weight):
         return torch.lerp(x, y, weight)
