@@ -133,3 +133,49 @@ def test_weights_without_axes_have_a_dtype_of_their_own_in_interpolations():
             x, y, weight = torch.ones(shape, dtype=dtype), torch.zeros(shape, dtype=dtype), torch.tensor(0.75).double()
             for _ in range(3):
                 check_same(f(x, y, weight), script(x, y, weight))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_nan_has_a_place_in_orders(dtype):
+    """The largest one; among unique elements each is one of its own."""
+
+    def ordered(x, y):
+        up, down = x.sort(), x.sort(descending=True)
+        parts = x.topk(3)[0], x.topk(3, largest=False)[0], x.kthvalue(2)[0], x.median(), x.nanmedian()
+        found = torch.searchsorted(up[0], y), torch.bucketize(y, up[0], right=True)
+        return up, down, x.argsort(), parts, found, torch.unique(x, return_counts=True, return_inverse=True)
+
+    nan, inf = float("nan"), float("inf")
+    y = torch.tensor([1.0, 0.5, -7.0]).to(dtype)
+    script = torch.jit.script(ordered)
+    f = pf.torch.script(script, background=False)
+    some = [3.0, nan, -inf, 1.0, 0.0, inf, nan, 3.0], [3.0, 2.0, -inf, 1.0], [2.0, nan, -1.0, 3.0]
+    for elements in some:
+        x = torch.tensor(elements).to(dtype)
+        for _ in range(2):
+            check_same(f(x, y), script(x, y))
+
+
+def test_the_logarithm_of_the_gamma_function_at_its_ends():
+    x = torch.tensor([-float("inf"), float("inf"), float("nan"), 0.0, -1.0, 0.5])
+    script = torch.jit.script(logarithm_of_gamma)
+    f = pf.torch.script(script, background=False)
+    for _ in range(3):
+        check_same(f(x), script(x))
+
+
+def logarithm_of_gamma(x):
+    return torch.lgamma(x)
+
+
+def test_texts_of_floats_are_those_of_cpp():
+    script = torch.jit.script(texts_of)
+    f = pf.torch.script(script, background=False)
+    for number in (2.0, -0.0, 0.1, 1e-7, 123456789.123, 1e17, 1e20, -5.0, float("inf"), float("nan")):
+        assert f(number, 3) == script(number, 3)
+
+
+def texts_of(number: float, count: int):
+    several = [number, number]
+    formatted = f"{number} {count}", "%s of %d" % (number, count)  # noqa: UP031 - TorchScript has it, too
+    return str(number), formatted, str(several), str((number, count)), str((count,))
