@@ -19,8 +19,8 @@ ATEN_MUTATIONS = (
     Mutation(
         "gates of half precision are computed as NumPy does",
         f"{_OPERATORS}layers/activation_operators.py",
-        "    return cast(first * _sigmoid(second), self.dtype)",
-        "    return first * _sigmoid(second)",
+        "    return cast(first * sigmoid(second), self.dtype)",
+        "    return first * sigmoid(second)",
         (f"{_TESTS}::test_meaning",),
     ),
     Mutation(

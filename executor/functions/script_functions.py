@@ -20,8 +20,8 @@ import numpy as np
 from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.importers.foreign.torchscript.named_tuples import shaped
 from ...dialect.importers.foreign.torchscript.script_function import ImportedScript
-from ...dialect.importers.foreign.torchscript.script_graph import ScriptGraph
-from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
+from ...dialect.importers.foreign.torchscript.script_graph import ScriptGraph, attribute
+from ...dialect.importers.foreign.torchscript.script_reader import read_script
 from ...dialect.importers.numpy.python.pausing import apart
 from ...dialect.importers.numpy.tracing.current import current
 from ..exchange.torch_tensors import TensorMemories

@@ -17,7 +17,7 @@ def result_shape(type_: Any) -> Any:
     if kind == "TupleType":
         parts = tuple(map(result_shape, type_.elements()))
         text = type_.str()
-        if not text.startswith("NamedTuple("):
+        if not text.startswith("NamedTuple(") or type_.annotation_str.startswith("Tuple["):  # of ATen, without a class
             return "tuple", parts
         return "named", type_.annotation_str.rpartition(".")[2], _fields(text), parts
     if kind in ("ListType", "OptionalType"):

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any
 
 from ....dataclass import dataclass
+from ....errors import TraceError
 from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef
 
 
@@ -76,3 +77,23 @@ class ScriptGraph:
         body = ForeignBlock(tuple(inputs[k] for k in kept), [*casts, *graph.body.nodes], graph.body.outputs)
         names = tuple(graph.parameters[k] for k in kept)
         return ForeignGraph(graph.name, body, names, graph.constants, graph.source)
+
+
+def parameters_of(schema: Any, is_method: bool, count: int) -> tuple[Parameter, ...]:
+    """The parameters of a function by its schema; raises TraceError where these are not those of its graph."""
+    arguments = list(schema.arguments)[is_method:]
+    if len(arguments) != count:
+        raise TraceError(f"the graph has {count} inputs, its schema {len(arguments)}")
+    return tuple(
+        Parameter(
+            a.name, a.type.annotation_str, a.has_default_value(), a.default_value if a.has_default_value() else None
+        )
+        for a in arguments
+    )
+
+
+def attribute(module: Any, path: str) -> Any:
+    """An attribute of a module or of one within it."""
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module

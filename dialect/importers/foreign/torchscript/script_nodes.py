@@ -113,6 +113,25 @@ def _passed(node: Any) -> Iterator[tuple[str, str]]:
                 yield from ((result, source) for result in results)
 
 
+# Of these, torch's executor takes a constant without axes in the second place for a number.
+_NUMERIC = frozenset(("aten::add", "aten::sub", "aten::mul", "aten::div"))
+
+
+def number_of(node: Any, schema: Any) -> complex | None:
+    """The number that the second operand of a node is to torch's executor; None = it is a tensor.
+
+    A trace has tensors for Python's numbers, which are to count as numbers in promotion; the executor
+    makes numbers of all constants that might be such, before it runs a graph.
+    """
+    if node.kind() not in _NUMERIC or schema.overload_name != "Tensor":
+        return None
+    _, constant, *scale = node.inputs()
+    if constant.node().kind() != "prim::Constant" or any(value.node().kind() != "prim::Constant" for value in scale):
+        return None
+    value = constant.toIValue()
+    return value.item() if hasattr(value, "dim") and value.dim() == 0 else None
+
+
 def statistics_of(node: Any) -> list[Any]:
     """The running statistics of a batch norm, to which it writes in training."""
     return list(node.inputs())[3:5] if node.kind() == "aten::batch_norm" else []

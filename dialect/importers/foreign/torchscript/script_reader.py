@@ -17,8 +17,17 @@ from ....errors import Loc, TraceError
 from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, Operand, ValueRef
 from ..torch_values import numpy_dtype, shared_array
 from .named_tuples import result_shape
-from .script_graph import Parameter, ScriptGraph
-from .script_nodes import is_changing, operator_name, place_of, schema_of, statistics_of, walk, written_values
+from .script_graph import ScriptGraph, attribute, parameters_of
+from .script_nodes import (
+    is_changing,
+    number_of,
+    operator_name,
+    place_of,
+    schema_of,
+    statistics_of,
+    walk,
+    written_values,
+)
 
 _DROPPED = frozenset({"device", "layout", "pin_memory", "non_blocking", "generator", "requires_grad"})
 _UNINITIALIZED = "uninitialized"
@@ -93,7 +102,7 @@ class _ScriptReader:
             nodes,
             (result, *(self._current[path] for path in state)),
         )
-        parameters = _parameters(self._function.schema, self._module is not None, len(values))
+        parameters = parameters_of(self._function.schema, self._module is not None, len(values))
         shapes = tuple(result_shape(value.type()) for value in self._graph.outputs())
         names = (*(p.name for p in parameters), *_names("buffer", self._buffers), *_names("state", state))
         return ScriptGraph(
@@ -336,18 +345,21 @@ class _ScriptReader:
         if schema is None:
             self._append(nodes, node, kind, tuple(operands))
             return
+        if (number := number_of(node, schema)) is not None:
+            operands[1] = number
         kept: list[Operand] = []
         named: dict[str, Operand] = {}
-        dropped = False
+        by_name = False
         for argument, operand in zip(schema.arguments, operands, strict=False):
             if argument.name in _DROPPED:
-                dropped = True
+                by_name = True
                 continue
             if argument.name == "dtype":
                 operand = self._dtype(operand, node, nodes)
             elif argument.name == "memory_format":
                 operand = _FORMATS.get(operand) if type(operand) is int else operand
-            if argument.kwarg_only or dropped or argument.name == "alpha":  # which some overloads have by place
+            by_name |= argument.kwarg_only or argument.name == "alpha"  # which some overloads have by place
+            if by_name:
                 named[argument.name] = operand
             else:
                 kept.append(operand)
@@ -380,27 +392,8 @@ class _ScriptReader:
 _FORMATS = {0: "contiguous_format", 1: "preserve_format", 2: "channels_last", 3: "channels_last_3d"}
 
 
-def attribute(module: Any, path: str) -> Any:
-    """An attribute of a module or of one within it."""
-    for name in path.split("."):
-        module = getattr(module, name)
-    return module
-
-
 def _is_tensor(value: Any) -> bool:
     return hasattr(value, "layout") and hasattr(value, "detach")
-
-
-def _parameters(schema: Any, is_method: bool, count: int) -> tuple[Parameter, ...]:
-    arguments = list(schema.arguments)[is_method:]
-    if len(arguments) != count:
-        raise TraceError(f"the graph has {count} inputs, its schema {len(arguments)}")
-    return tuple(
-        Parameter(
-            a.name, a.type.annotation_str, a.has_default_value(), a.default_value if a.has_default_value() else None
-        )
-        for a in arguments
-    )
 
 
 def _names(kind: str, paths: Any) -> list[str]:

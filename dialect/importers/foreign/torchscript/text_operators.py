@@ -17,13 +17,23 @@ def _register(function: Callable[..., Any], *names: str) -> None:
     script(*names)(lambda call, *operands: function(*operands))
 
 
+class _Number(float):
+    """A float whose text is that of torch's C++: one that is an int64 as such, with a point, others with all digits."""
+
+    def __str__(self) -> str:
+        is_whole = abs(self) < 2**63 and self == int(self)
+        return f"{int(self)}." if is_whole else format(self + 0.0, ".17g")
+
+
 def _text(value: Any) -> str:
     """A value in a message; of what only a run tells, a question mark."""
     if is_open(value):
         return "?"
     if type(value) is ScriptList:
         return "[" + ", ".join(map(_text, value.known())) + "]"
-    return str(value.bake()) if isinstance(value, Recording) and not getattr(value, "ndim", 0) else str(value)
+    if type(value) is tuple:
+        return "(" + ", ".join(map(_text, value)) + ("," if len(value) == 1 else "") + ")"
+    return str(_plain(value)) if not getattr(value, "ndim", 0) else str(value)
 
 
 @script("aten::format")
@@ -42,7 +52,8 @@ def _percent_format(call: NodeContext, template: str, *values: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value.bake() if isinstance(value, Recording) else value
+    value = value.bake() if isinstance(value, Recording) else value
+    return _Number(value) if type(value) is float else value
 
 
 @script("aten::str")

@@ -16,8 +16,9 @@ from ..dimensions import axis_of
 from ..promotion import cast, category, is_float, widened
 from ..tensors.binary_operators import clamp
 from ..tensors.creation_operators import uniform_numbers
+from ..tensors.unary_operators import sigmoid
 
-_sigmoid, _relu = op("sigmoid"), op("relu")
+_relu = op("relu")
 
 
 @aten("relu")
@@ -152,7 +153,7 @@ def threshold(self: Any, threshold: Any, value: Any) -> Any:
 @aten("glu")
 def glu(self: Any, dim: int = -1) -> Any:
     first, second = np.split(cast(self, widened(self.dtype)), 2, axis=axis_of(dim, self.ndim))
-    return cast(first * _sigmoid(second), self.dtype)
+    return cast(first * sigmoid(second), self.dtype)
 
 
 def _softmax_input(self: Any, dtype: Any) -> Any:

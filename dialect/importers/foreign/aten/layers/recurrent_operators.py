@@ -12,10 +12,11 @@ from ...array_values import item_of
 from ...time_steps import steps
 from ..aten_table import aten, refuse
 from ..tensors.product_operators import linear
+from ..tensors.unary_operators import sigmoid
 from .activation_operators import dropout
 
 States = tuple[Any, ...]
-_sigmoid, _relu = op("sigmoid"), op("relu")
+_relu = op("relu")
 # The next states of the projected input, the states, and the recurrent weight and bias.
 _Cell = Callable[[Any, States, Any, Any], States]
 
@@ -23,14 +24,14 @@ _Cell = Callable[[Any, States, Any, Any], States]
 def _lstm(now: Any, states: States, weight: Any, bias: Any) -> States:
     h, c = states
     i, f, g, o = np.split(now + linear(h, weight, bias), 4, axis=-1)
-    c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
-    return _sigmoid(o) * np.tanh(c), c
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
 
 
 def _gru(now: Any, states: States, weight: Any, bias: Any) -> States:
     (h,) = states
     (r, z, n), (hr, hz, hn) = (np.split(gates, 3, axis=-1) for gates in (now, linear(h, weight, bias)))
-    reset, update = _sigmoid(r + hr), _sigmoid(z + hz)
+    reset, update = sigmoid(r + hr), sigmoid(z + hz)
     new = np.tanh(n + reset * hn)
     return ((h - new) * update + new,)
 

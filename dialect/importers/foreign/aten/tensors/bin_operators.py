@@ -12,7 +12,7 @@ from ...array_values import owned
 from ..aten_table import aten, refuse
 from ..demands import demanded
 from ..dimensions import axis_of
-from ..promotion import INT64, cast, is_float
+from ..promotion import INT64, cast, is_float, sortable, together
 from .creation_operators import linspace
 
 
@@ -149,6 +149,33 @@ def segment_reduce(
     numbers = np.reshape(sizes, rest)
     means = out / cast(np.maximum(numbers, 1), data.dtype)
     return np.where(numbers == 0, cast(start, data.dtype), means)
+
+
+@aten("searchsorted")
+def searchsorted(
+    sorted_sequence: Any,
+    self: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    is_right = right or side == "right"
+    sequence, values = map(sortable, together(sorted_sequence, self))
+    if sorter is not None:
+        sequence = np.take_along_axis(sequence, sorter, -1)
+    if sequence.ndim == 1:
+        place = np.searchsorted(sequence, values, side="right" if is_right else "left")
+    else:
+        rows, each = sequence[..., None, :], values[..., :, None]
+        place = np.sum(rows <= each if is_right else rows < each, axis=-1, dtype=np.int64)
+    return cast(place, np.dtype(np.int32) if out_int32 else INT64)
+
+
+@aten("bucketize")
+def bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    return searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
 
 __all__: list[str] = []

@@ -245,6 +245,8 @@ def lerp(self: Any, end: Any, weight: Any) -> Any:
     dtype = self.dtype
     if end.dtype != dtype:
         raise refuse("lerp", f"from {dtype} to {end.dtype}", "convert one of them")
+    if is_tensor(weight):  # of a dtype of its own, if it has no axes
+        dtype = result_dtype(self, end, weight)
     a, b, w = together(self, end, weight, dtype=dtype)
     one = cast(1, dtype)
     if category(dtype) == 3:
@@ -329,7 +331,7 @@ def clamp(self: Any, min: Any = None, max: Any = None) -> Any:
     x: Any = cast(self, dtype)
     low, high = (None if v is None else cast(v, dtype) for v in (min, max))
     if low is not None and high is not None and not (is_tensor(min) or is_tensor(max)):
-        return np.clip(x, low, high)
+        return cast(np.clip(x, low, high), dtype)  # NumPy's clips bfloat16 as float32
     # Gradients at an edge are those of x.
     if low is not None:
         x = np.where((x >= low) | (x != x), x, low)

@@ -15,7 +15,7 @@ from ...array_values import grid
 from ...on_host import on_host
 from ..aten_table import aten, refuse
 from ..dimensions import axis_of
-from ..promotion import BOOL, INT64, cast, is_float, is_integral, is_tensor, together
+from ..promotion import BOOL, INT64, cast, is_float, is_integral, is_tensor, sortable
 
 
 def _key(indices: Any) -> tuple[Any, ...]:
@@ -247,6 +247,7 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
 
 def _order(x: Any, axis: int, descending: bool) -> Any:
     """The places of the elements in stable order, NaN as the largest."""
+    x = sortable(x)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     back = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
@@ -327,33 +328,6 @@ def _median(self: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     return (value, place) if keepdim else (np.squeeze(value, axis=axis), np.squeeze(place, axis=axis))
 
 
-@aten("searchsorted")
-def searchsorted(
-    sorted_sequence: Any,
-    self: Any,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Any = None,
-) -> Any:
-    is_right = right or side == "right"
-    sequence, values = together(sorted_sequence, self)
-    if sorter is not None:
-        sequence = np.take_along_axis(sequence, sorter, -1)
-    if sequence.ndim == 1:
-        place = np.searchsorted(sequence, values, side="right" if is_right else "left")
-    else:
-        rows, each = sequence[..., None, :], values[..., :, None]
-        place = np.sum(rows <= each if is_right else rows < each, axis=-1, dtype=np.int64)
-    return cast(place, np.dtype(np.int32) if out_int32 else INT64)
-
-
-@aten("bucketize")
-def bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    return searchsorted(boundaries, self, out_int32=out_int32, right=right)
-
-
 @aten("nanmedian")
 def nanmedian(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     if not is_float(self.dtype):
@@ -377,10 +351,11 @@ def _nanmedian(self: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
 def unique(
     self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Any, Any, Any]:
-    values, inverse, counts = on_host("numpy.unique", self, return_inverse=True, return_counts=True)
+    options = {"return_inverse": True, "return_counts": True, "equal_nan": False}
+    values, inverse, counts = on_host("numpy.unique", sortable(self), **options)
     nothing = np.zeros((0,), np.int64)
     return (
-        values,
+        cast(values, self.dtype),
         np.reshape(inverse, tuple(self.shape)) if return_inverse else nothing,
         counts if return_counts else nothing,
     )

@@ -59,6 +59,8 @@ def slogdet_with_factors(A: Any) -> tuple[Any, ...]:
 @aten("logdet")
 def logdet(self: Any) -> Any:
     sign, logarithm = slogdet(self)
+    if category(self.dtype) == 3:
+        return cast(logarithm, self.dtype) + np.log(sign)
     return np.where(sign == -1, cast(np.nan, logarithm.dtype), logarithm)
 
 

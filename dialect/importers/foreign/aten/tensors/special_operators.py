@@ -22,7 +22,6 @@ def _special(function: str, *names: str) -> None:
         return cast(on_host(f"scipy.special.{function}", cast(self, widened(dtype))), dtype)
 
 
-_special("gammaln", "lgamma", "special_gammaln")
 _special("erfc", "erfc", "special_erfc")
 _special("erfinv", "erfinv", "special_erfinv")
 _special("erfcx", "special_erfcx")
@@ -41,6 +40,13 @@ _special("k0", "special_modified_bessel_k0")
 _special("k1", "special_modified_bessel_k1")
 _special("k0e", "special_scaled_modified_bessel_k0")
 _special("k1e", "special_scaled_modified_bessel_k1")
+
+
+@aten("lgamma", "special_gammaln")
+def lgamma(self: Any) -> Any:
+    x = cast(self, widened(float_dtype(self)))
+    y = on_host("scipy.special.gammaln", x)
+    return cast(np.where(np.isinf(x), np.abs(x), y), float_dtype(self))  # of -inf SciPy has it infinite below
 
 
 @aten("digamma", "special_digamma", "special_psi")

@@ -23,7 +23,21 @@ from ..promotion import (
     is_integral,
     is_tensor,
     together,
+    widened,
 )
+
+
+def _of_floats(name: str) -> Callable[[Any], Any]:
+    """An op whose loops are SciPy's: it has none for narrow floats, which torch computes in float32."""
+    function = op(name)
+
+    def call(x: Any) -> Any:
+        return cast(function(cast(x, widened(x.dtype))), x.dtype)
+
+    return call
+
+
+sigmoid = _of_floats("sigmoid")
 
 # Functions of real and complex numbers, which make the default dtype of integers.
 _OF_FLOATS: dict[str, Callable[[Any], Any]] = {
@@ -35,7 +49,7 @@ _OF_FLOATS: dict[str, Callable[[Any], Any]] = {
     "atanh": np.arctanh,
     "cos": np.cos,
     "cosh": np.cosh,
-    "erf": op("erf"),
+    "erf": _of_floats("erf"),
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -45,7 +59,7 @@ _OF_FLOATS: dict[str, Callable[[Any], Any]] = {
     "log2": np.log2,
     "reciprocal": np.reciprocal,
     "rsqrt": op("rsqrt"),
-    "sigmoid": op("sigmoid"),
+    "sigmoid": sigmoid,
     "sin": np.sin,
     "sinc": lambda x: _sinc(x),
     "sinh": np.sinh,
