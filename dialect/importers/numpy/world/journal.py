@@ -110,7 +110,7 @@ class Journal:
         every, self.asks_all = every and not self.asks_all, every or self.asks_all
         if not every and names <= self.asked:
             return
-        fresh = names - self.asked
+        fresh = set(names) - self.asked
         self.asked |= fresh
         for space, name in tuple(self._spaces if fresh or every else ()):
             for value, label in _named(space, name, None if every else fresh):
