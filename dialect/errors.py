@@ -100,6 +100,10 @@ class AxisError(ShapeError, NumpyAxisError):
 
     __str__ = Exception.__str__  # NumPy's makes the text of numbers that this one does not have
 
+    def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
+        super().__init__(what, loc=loc, hint=hint)
+        self.args = (self._text(),)  # which NumPy's leaves as it was
+
 
 class DTypeError(ProfuseError, TypeError):
     """A dtype is unsupported, or an operation has no loop for the operand dtypes."""

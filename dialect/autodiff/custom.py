@@ -8,7 +8,7 @@ from types import MethodType
 from typing import Any
 
 from ..errors import ArgumentError
-from ..importers.numpy.python.users_code import wraps
+from ..importers.numpy.python.users_code import JITTED, wraps
 from ..importers.numpy.tracing.current import current, evaluator, trace_error, user_loc
 from ..importers.numpy.tracing.mutation import Storage, is_immutable, memory_of
 from ..importers.numpy.tracing.operators import as_value, op, wrap
@@ -34,6 +34,7 @@ class CustomVjp:
             the only argument may stand for itself.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "backward", "forward")  # what its dict holds is the user's
     forward_mode = False  # whether tangents may pass through ``forward``
 
     def __init__(self, forward: Callable, backward: Callable, name: str, module: str) -> None:
@@ -102,6 +103,7 @@ class CustomVjp:
 class Checkpoint(CustomVjp):
     """A function that is computed again in its pullback, which so needs its arguments alone."""
 
+    __slots__ = ("fn",)
     forward_mode = True
 
     def __init__(self, fn: Callable) -> None:
@@ -126,6 +128,9 @@ class Checkpoint(CustomVjp):
                 return tape.call_again(self.fn, args, gradient)
             with nullcontext() if rec is None else rec.draws.refused():
                 return pulled_in_trace(self.fn, args)[1](gradient)
+
+
+JITTED.update((CustomVjp, Checkpoint))
 
 
 def _is_constant(rec: Recorder, value: int) -> bool:

@@ -243,3 +243,45 @@ def test_attributes_of_other_jitted_functions_are_compared():
         del counted.shift
         np.testing.assert_array_equal(scaled_by_another(X), X * counted.scale)
     assert scaled_by_another.state().counters["python_calls"] == 0
+
+
+@pf.host
+def solved(x):
+    return x - 1
+
+
+checkpointed = pf.checkpoint(squares)
+
+
+@pf.custom_vjp
+class Clipped:
+    @staticmethod
+    def forward(x):
+        return x * 1, ()
+
+    @staticmethod
+    def backward(saved, gradient):
+        return gradient
+
+
+@pytest.mark.parametrize("function", [solved, checkpointed, Clipped], ids=["host", "checkpoint", "custom_vjp"])
+def test_attributes_of_what_is_made_of_functions(function):
+    function.scale = function.calls = 0
+
+    def scaled(x):
+        return function(x) * function.scale + getattr(function, "shift", 0)
+
+    def counted(x):
+        function.calls += 1
+        return function(x) * function.calls
+
+    with pf.knobs.override(unsupported="python"):
+        f, g = pf.jit(scaled), pf.jit(counted)
+        for k in (1.0, 1.0, 2.0):
+            function.scale = k
+            np.testing.assert_array_equal(f(X), scaled(X))
+        function.shift = 5
+        np.testing.assert_array_equal(f(X), scaled(X))
+        for k in (1, 2, 3):
+            np.testing.assert_array_equal(g(X), function(X) * k)
+    assert f.state().counters["python_calls"] == 0

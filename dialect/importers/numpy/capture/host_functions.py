@@ -15,7 +15,7 @@ from ....ops.host.probing import Kind, ProbeOutcome, kinds_of, mapped, tried
 from ....ops.host.rule import Rule, bound
 from ....ops.host.users import enter
 from ..handlers.host import RecordedCall
-from ..python.users_code import wraps
+from ..python.users_code import JITTED, wraps
 from ..tracing.current import current, trace_error
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
@@ -31,6 +31,15 @@ class HostFunction:
         function: the function.
         like: what tells the types of its results.
     """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_name",
+        "_outcomes",
+        "_rule",
+        "function",
+    )  # what its dict holds is the user's
 
     def __init__(self, function: Callable[..., Any], like: Callable[..., Any]) -> None:
         wraps(self, function)
@@ -91,6 +100,9 @@ class HostFunction:
 
     def __repr__(self) -> str:
         return f"<profuse.host of {self.function!r}>"
+
+
+JITTED.add(HostFunction)
 
 
 def _own(leaf: Any) -> Any:

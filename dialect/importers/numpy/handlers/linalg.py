@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import DTypeError, ProfuseError, ShapeError
+from ....errors import AxisError, BoundsError, DTypeError, ProfuseError, ShapeError
 from ....ir.attrs import DYNAMIC
 from ....ir.dtypes import BF16, dtype_of
 from ....ops.linalg.einsum import decompose_einsum, parse_subscripts
@@ -106,8 +106,11 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
         raise ShapeError("shape-mismatch for sum", loc=user_loc())
     if len(set(of_a)) != len(of_a) or len(set(of_b)) != len(of_b):
         raise ShapeError("duplicate axes are not allowed in tensordot", loc=user_loc())
-    of_a = tuple(axis_of(x, ra) for x in of_a)
-    of_b = tuple(axis_of(x, rb) for x in of_b)
+    try:
+        of_a = tuple(axis_of(x, ra) for x in of_a)
+        of_b = tuple(axis_of(x, rb) for x in of_b)
+    except AxisError:
+        raise BoundsError("tuple index out of range", loc=user_loc()) from None  # NumPy's is no AxisError
     arrays = [as_array(a), as_array(b)]
     sizes_a, sizes_b = map(sizes_now, arrays)
     for x, y in zip((sizes_a[k] for k in of_a), (sizes_b[k] for k in of_b), strict=True):

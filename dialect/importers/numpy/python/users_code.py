@@ -23,7 +23,7 @@ IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
 PREFIX = "_profuse_source_"  # of the variables of converted code
 # What a class has in the place of attributes that its objects keep in slots.
 SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
-JITTED: set[type] = set()  # classes of jitted functions, whose dicts hold what users have assigned to them
+JITTED: set[type] = set()  # classes of what is made of users' functions, and has their attributes in its dict
 # What goes before attributes of objects. A call may fill a cached property.
 _FIRST = (*SLOT_TYPES, property, functools.cached_property)
 
@@ -112,7 +112,7 @@ def is_made_by_user(cls: type) -> bool:
 
 
 def is_of_a_library(value: Any, kind: type) -> bool:
-    """True for an object with attributes, of a class of an installed package, and for a jitted function.
+    """True for an object with attributes, of a class of a package, and for what is made of a function.
 
     There is no shadow of it, as code of the package may do anything with it. So what a function
     reads of it is compared at each call, and what it writes to it is Python's.

@@ -2,6 +2,7 @@
 
 import contextlib
 import operator
+import pickle
 
 import ml_dtypes
 import numpy as np
@@ -423,10 +424,11 @@ def test_context_managers_may_look_at_errors(name, manager):
             np.testing.assert_array_equal(doubled, plain)
 
 
-def test_clauses_for_the_errors_of_numpy_catch_them():
+@pytest.mark.parametrize("attempt", [lambda x, k: x.sum(axis=k), lambda x, k: np.tensordot(x, x, ((k,), (0,)))])
+def test_clauses_for_the_errors_of_numpy_catch_them(attempt):
     def told(x, axis):
         try:
-            return x.sum(axis=axis)
+            return attempt(x, axis)
         except np.exceptions.AxisError:
             return x * 2
         except (ValueError, IndexError):
@@ -448,3 +450,9 @@ def test_errors_that_leave_the_function_tell_the_line():
     for _ in range(2):
         with pytest.raises(ValueError, match=r"test_caught.py:\d+: operands could not be broadcast together"):
             pf.jit(raised)(R(4.0))
+
+
+def test_axes_that_are_out_of_range_are_told_with_the_line():
+    with pytest.raises(np.exceptions.AxisError, match=r"test_caught.py:\d+: axis 3 is out of bounds") as info:
+        pf.jit(lambda x: x.sum(axis=3))(R(4.0))
+    assert isinstance(pickle.loads(pickle.dumps(info.value)), np.exceptions.AxisError)
