@@ -171,8 +171,8 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "what a traced function of a package does is nobody's",
-        "dialect/importers/numpy/capture/watching.py",
-        "yield _USERS if frame.f_code is called.__code__ else owner",
+        "dialect/importers/numpy/capture/watched_frames.py",
+        "yield USERS if frame.f_code is called.__code__ else owner",
         "yield owner",
         ("executor/functions/test_kept_by_packages.py::test_a_function_that_dispatches_by_class_itself",),
     ),

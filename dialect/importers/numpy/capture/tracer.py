@@ -35,7 +35,8 @@ from .outer_state import state_reads
 from .scope import TraceScope
 from .trace import Trace, takes_generators
 from .traced_call import Restart, TracedCall
-from .watching import TraceWatch, called
+from .watched_frames import called
+from .watching import TraceWatch
 
 if TYPE_CHECKING:
     from ..world.given import Containers, Given

@@ -17,45 +17,28 @@ import _lsprof
 import abc
 import dis
 import functools
-import gc
 import inspect
-import os
 import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..python import purity
-from ..python.objects import TABLE, facet_of_attribute, functions_in
+from ..python.objects import TABLE, facet_of_attribute
 from ..python.pausing import WATCHES
-from ..python.users_code import is_own_file, is_users_class, is_users_file
+from ..python.users_code import is_users_class
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.opaque import hidden_error, is_hidden
 from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
 from ..world.substitutes import UNFOLLOWED
 from .code_names import asked_by
 from .method_calls import codes_in, has_identities, values_in
+from .watched_frames import LIBRARY, OWN, UNIT, USERS, function_of, is_of_the_collector, owner_of, owners_above, wrapped
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
-_OWN, _UNIT, _LIBRARY, _USERS = range(4)  # whose code a file holds
-_NUMPY = os.path.dirname(np.__file__) + "/"
-_FAR = 100  # frames between a C call and the user's code that are looked at
-# Files of what the user's code calls in the place of builtins.
-_BETWEEN = tuple(
-    f"numpy/{name}.py"
-    for name in (
-        "handlers/python_numbers",
-        "python/pausing",
-        "source/source",
-        "tracing/types_seen",
-        "world/substitutes",
-    )
-)
 _WRITES = {
     "STORE_GLOBAL": "the global variable",
     "DELETE_GLOBAL": "the global variable",
@@ -70,11 +53,6 @@ _STORES = frozenset(
 _IMPORT = dis.opmap["IMPORT_NAME"]
 _ASK_REGISTRY = tuple(vars(abc)[f"_abc_{name}"] for name in ("instancecheck", "subclasscheck"))
 _ENDS = frozenset({"__exit__", "release"})
-
-
-def called(fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call a traced function: what it does is the user's, also where it is a package's."""
-    return fn(*args, **kwargs)
 
 
 class TraceWatch:
@@ -139,8 +117,8 @@ class TraceWatch:
         if self._user is not None:
             self._user(frame, event, arg)
         if event == "c_call":
-            owner = _owner_of(frame.f_code.co_filename)
-            if owner is _OWN:
+            owner = owner_of(frame.f_code.co_filename)
+            if owner is OWN:
                 return
             if arg in _ASK_REGISTRY:
                 self._registry()
@@ -149,14 +127,14 @@ class TraceWatch:
             self._called(frame, arg)
         elif event == "call":
             code = frame.f_code
-            owner = _owner_of(code.co_filename)
-            if owner is _OWN:
+            owner = owner_of(code.co_filename)
+            if owner is OWN:
                 return
             if code.co_name == "__getattr__" and code.co_argcount == 2:
                 self._missing(frame, code)
             if id(code) not in self._known:
                 self._started(frame, code, owner)
-            elif owner is _LIBRARY and code.co_freevars:
+            elif owner is LIBRARY and code.co_freevars:
                 self._kept(frame, code)
 
     def _registry(self) -> None:
@@ -168,12 +146,12 @@ class TraceWatch:
 
     def _called(self, frame: types.FrameType, function: Any) -> None:
         """Raise TraceError where the user's code is about to call something that is not pure."""
-        owners = list(_owners_above(frame))
-        if owners[-1] is not _USERS or _is_of_the_collector(frame):
+        owners = list(owners_above(frame))
+        if owners[-1] is not USERS or is_of_the_collector(frame):
             return
-        if owners[0] is _UNIT and purity.is_of_numpys(function):
+        if owners[0] is UNIT and purity.is_of_numpys(function):
             return
-        is_pythons = owners[0] is _LIBRARY and purity.is_pure_module(frame.f_globals["__name__"])
+        is_pythons = owners[0] is LIBRARY and purity.is_pure_module(frame.f_globals["__name__"])
         if is_pythons and purity.is_of_pythons(function):
             return
         error = world_error(*unknown_call(purity.name_of(function)))
@@ -186,23 +164,23 @@ class TraceWatch:
 
     def _started(self, frame: types.FrameType, code: types.CodeType, owner: int) -> None:
         """Note what a frame may read by name that no scope has made."""
-        if owner is _UNIT:
+        if owner is UNIT:
             return
-        if _is_of_the_collector(frame):
+        if is_of_the_collector(frame):
             return
         space = frame.f_globals
-        if owner is _USERS:
+        if owner is USERS:
             self._note_binding(frame, code)
             self._rec.journal.ask(*asked_by(code))
             if type(space) is not dict:
                 if code.co_flags & inspect.CO_OPTIMIZED:
                     return  # the scope has made the function
                 space = getattr(space, "real", space)  # text that is evaluated looks names up past the scope
-        elif list(_owners_above(frame))[-1] is not _USERS:
+        elif list(owners_above(frame))[-1] is not USERS:
             return
         self._known.add(id(code))
         self.codes[code] = None
-        if owner is _LIBRARY:
+        if owner is LIBRARY:
             self._rec.journal.ask(*asked_by(code))
             self._read_settings(code, space)
             self._kept(frame, code)
@@ -229,7 +207,7 @@ class TraceWatch:
         if any(map(_has_imports, codes_in(code))):
             self._imported(code, space)
         if code.co_freevars and not self._is_inner(frame, code):
-            function = _function_of(frame, code)
+            function = function_of(frame, code)
             if function is None:
                 raise world_error(
                     f"{code.co_name} reads variables of the function around it "
@@ -274,7 +252,7 @@ class TraceWatch:
             return
         for cls in kind.__mro__:
             for key, value in tuple(vars(cls).items()):
-                if (key == code.co_name and key.startswith("__")) or _wrapped(value, code):
+                if (key == code.co_name and key.startswith("__")) or wrapped(value, code):
                     self.bindings[kind, key] = None
 
     def _is_inner(self, frame: types.FrameType, code: types.CodeType) -> bool:
@@ -353,49 +331,6 @@ def _is_token(token: Any) -> bool:
     return abc.get_cache_token() == token
 
 
-@functools.lru_cache(maxsize=4096)
-def _owner_of(file: str) -> int:
-    """The owner of the code of a file."""
-    if is_own_file(file):
-        return _OWN
-    if file.startswith((_NUMPY, "<frozen importlib", "<__array_function__ internals>")):
-        return _UNIT
-    return _USERS if is_users_file(file) else _LIBRARY
-
-
-def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
-    """The owner of the code that a frame runs, and those of the frames that have called it.
-
-    What the user's code calls in place of builtins is left out: it calls what these would.
-    The last one is the first, from here, that is no code of a package or of NumPy.
-    """
-    for _ in range(_FAR):
-        if frame is None:
-            break
-        file = frame.f_code.co_filename
-        owner = _owner_of(file)
-        if owner is _OWN and file.endswith(_BETWEEN):
-            frame = frame.f_back
-            continue
-        yield _USERS if frame.f_code is called.__code__ else owner
-        if owner in (_OWN, _USERS) or file.startswith("<frozen importlib"):
-            return
-        frame = frame.f_back
-    yield _USERS
-
-
-def _is_of_the_collector(frame: types.FrameType | None) -> bool:
-    """True for what the garbage collector calls, at any moment of any program."""
-    codes = [getattr(call, "__code__", None) for call in gc.callbacks]
-    for _ in range(_FAR if codes else 0):
-        if frame is None:
-            break
-        if frame.f_code in codes:
-            return True
-        frame = frame.f_back
-    return False
-
-
 @functools.lru_cache(maxsize=1024)
 def _writes(code: types.CodeType) -> tuple[tuple[str, str], ...]:
     """The kinds of variables that code assigns and that outlive its frame, and their names."""
@@ -417,37 +352,6 @@ def stores(code: types.CodeType) -> bool:
 
 def _has_imports(code: types.CodeType) -> bool:
     return _IMPORT in code.co_code[::2]
-
-
-def _function_of(frame: types.FrameType, code: types.CodeType) -> types.FunctionType | None:
-    """The function whose code a frame runs: a method of its first argument, or in a variable."""
-    candidates: Iterator[Any] = iter(())
-    if code.co_argcount:
-        first = frame.f_locals.get(code.co_varnames[0])
-        kinds = (*getattr(first, "__mro__", ()), *type(first).__mro__)
-        candidates = (value for kind in kinds for value in vars(kind).values())
-    for value in candidates:
-        if (function := _wrapped(value, code)) is not None:
-            return function
-    caller = frame.f_back
-    if caller is None:
-        return None
-    for value in tuple(caller.f_locals.values()):
-        for part in (value, *getattr(value, "__dict__", {}).values()):
-            if (function := _wrapped(part, code)) is not None:
-                return function
-    return None
-
-
-def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
-    """A function with this code in a descriptor, a decorated function or a partial."""
-    for candidate in (value, *functions_in(value), getattr(value, "__wrapped__", None)):
-        if type(candidate) is types.FunctionType:
-            while candidate is not None:
-                if candidate.__code__ is code:
-                    return candidate
-                candidate = getattr(candidate, "__wrapped__", None)
-    return None
 
 
 WATCHES.add(TraceWatch._event)
