@@ -139,8 +139,8 @@ SCRIPT_MUTATIONS = (
     ),
     Mutation(
         "NaN is sorted among elements of bfloat16 as NumPy does it",
-        "dialect/importers/foreign/aten/promotion.py",
-        "return cast(x, FLOAT32) if x.dtype == BFLOAT16 else x",
+        "dialect/importers/foreign/array_values.py",
+        "return x.astype(np.float32) if x.dtype == ml_dtypes.bfloat16 else x",
         "return x",
         ("peers/test_torchscript_dtypes.py::test_nan_has_a_place_in_orders",),
     ),

@@ -162,3 +162,18 @@ def test_bytecode_that_is_cut_short(tmp_path, capfd):
         pf.load(path)
     assert str(path) in info.value.what and info.value.hint
     assert "attempting" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32], ids=lambda dtype: dtype.__name__)
+def test_nan_is_sorted_last(dtype, tmp_path):
+    def ordered(x):
+        return jnp.sort(x), jnp.argsort(x), -jnp.sort(-x), jax.lax.top_k(x, 3)[0]
+
+    x = jnp.asarray([3.0, np.nan, -np.inf, 1.0, 0.0, np.inf, np.nan], dtype)
+    exported = export.export(jax.jit(ordered))(DIMENSION(x.shape, dtype))
+    (tmp_path / "ordered.mlir").write_bytes(exported.mlir_module_serialized)
+    f = pf.load(tmp_path / "ordered.mlir", background=False)
+    for _ in range(3):
+        for ours, theirs in zip(f(np.asarray(x)), ordered(x), strict=True):
+            np.testing.assert_array_equal(np.asarray(ours, np.float64), np.asarray(theirs, np.float64))
+            assert ours.dtype == theirs.dtype

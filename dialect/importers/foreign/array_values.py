@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..numpy.tracing.current import current
@@ -33,6 +34,11 @@ def is_constant(x: Any) -> bool:
 def is_traced(*values: Any) -> bool:
     """True if one of these is of a trace; tuples and lists are looked into."""
     return any(is_traced(*x) if isinstance(x, (tuple, list)) else isinstance(x, Recording) for x in values)
+
+
+def sortable(x: Any) -> Any:
+    """An array in a dtype that NumPy sorts: it has no place for NaN among elements of bfloat16."""
+    return x.astype(np.float32) if x.dtype == ml_dtypes.bfloat16 else x
 
 
 def never_negative(x: Any) -> bool:

@@ -125,11 +125,6 @@ def widened(dtype: np.dtype) -> np.dtype:
     return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
-def sortable(x: Any) -> Any:
-    """The elements in a dtype that NumPy sorts: it has no place for NaN among those of bfloat16."""
-    return cast(x, FLOAT32) if x.dtype == BFLOAT16 else x
-
-
 def summed(dtype: np.dtype) -> np.dtype:
     """The dtype of sums and products: int64 for bools and integers."""
     return INT64 if is_integral(dtype) else dtype

@@ -16,7 +16,7 @@ from ....errors import TraceError
 from ....ir.dtypes import dtype_of
 from ...numpy.tracing.operators import op
 from ...numpy.tracing.traced_control import fori_loop
-from ..array_values import is_number, owned
+from ..array_values import is_number, owned, sortable
 from ..foreign_graph import ForeignBlock, ForeignNode, Operand, ValueRef
 from ..interpreter import NodeContext
 from ..size_values import as_array
@@ -191,7 +191,8 @@ def _sort(call: NodeContext, *operands: Any, dimension: int = -1, is_stable: boo
     if keys is None:
         raise TraceError("stablehlo.sort by this comparator is not supported")
     if len(operands) == 1 and not (keys[0].is_descending or keys[0].is_total):
-        return np.sort(operands[0], axis=dimension, kind="stable")
+        values = np.sort(sortable(operands[0]), axis=dimension, kind="stable")
+        return values if values.dtype == operands[0].dtype else values.astype(operands[0].dtype)
     indices: Any = None
     for key in reversed(keys):  # the last one decides first: the order by the others keeps that of equal ones
         values = operands[key.operand]
@@ -205,6 +206,7 @@ def _sort(call: NodeContext, *operands: Any, dimension: int = -1, is_stable: boo
 
 def _argsort(keys: Any, axis: int, is_descending: bool) -> Any:
     """The positions in order; equal keys stay in theirs."""
+    keys = sortable(keys)
     if not is_descending:
         return np.argsort(keys, axis=axis, kind="stable")
     backwards = np.argsort(np.flip(keys, axis), axis=axis, kind="stable")

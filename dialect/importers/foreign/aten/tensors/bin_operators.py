@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...array_values import owned
+from ...array_values import owned, sortable
 from ..aten_table import aten, refuse
 from ..demands import demanded
 from ..dimensions import axis_of
-from ..promotion import INT64, cast, is_float, sortable, together
+from ..promotion import INT64, cast, is_float, together
 from .creation_operators import linspace
 
 

@@ -11,11 +11,11 @@ from ....numpy.neural.layer_inputs import detached
 from ....numpy.neural.projections import embedding as nn_embedding
 from ....numpy.neural.projections import in_range
 from ....numpy.tracing.handler_tables import created
-from ...array_values import grid
+from ...array_values import grid, sortable
 from ...on_host import on_host
 from ..aten_table import aten, refuse
 from ..dimensions import axis_of
-from ..promotion import BOOL, INT64, cast, is_float, is_integral, is_tensor, sortable
+from ..promotion import BOOL, INT64, cast, is_float, is_integral, is_tensor
 
 
 def _key(indices: Any) -> tuple[Any, ...]:

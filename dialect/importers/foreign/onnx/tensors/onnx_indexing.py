@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .....errors import TraceError
-from ...array_values import constant_or_created, grid, is_number, is_size, item_of, owned, taken
+from ...array_values import constant_or_created, grid, is_number, is_size, item_of, owned, sortable, taken
 from ...size_values import as_array, as_number, as_size
 from ..onnx_table import NodeResults, onnx_op
 from .onnx_casts import cast
@@ -130,11 +130,12 @@ def _top_k(
 ) -> Any:
     at = axis % x.ndim
     number = as_size(count) if k is None else k
+    keys = sortable(x)
     # Equal elements come in the order of their indices.
     if largest:
-        order = np.flip(x.shape[at] - 1 - np.argsort(np.flip(x, at), axis=at, stable=True), at)
+        order = np.flip(x.shape[at] - 1 - np.argsort(np.flip(keys, at), axis=at, stable=True), at)
     else:
-        order = np.argsort(x, axis=at, stable=True)
+        order = np.argsort(keys, axis=at, stable=True)
     order = order[(*(slice(None),) * at, slice(0, number))]
     return NodeResults((np.take_along_axis(x, order, at), order))
 
