@@ -23,8 +23,6 @@ from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ...dialect.ops.queries import Dim, Size, ToTensor
-from .choice_flags import Flags, chosen_array
-from .result_choices import Choices
 from .result_orders import ValueOrders
 
 # Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
@@ -91,6 +89,9 @@ class Origins:
 
     def _choose(self, roots: Sequence[int]) -> None:
         """Have the graph tell which arrays branches and loops give, and the program take these."""
+        from .choice_flags import Flags, chosen_array  # few functions give what these choose
+        from .result_choices import Choices
+
         choices = Choices(self.graph, self, self._same)
         ways = choices.ways(roots, self._root, self.inputs)
         if not ways:
