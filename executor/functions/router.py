@@ -91,7 +91,8 @@ class Router:
                 CHECKPOINT.repeats.note_python()
             return self._fn(*args, **kwargs)
         if ledger.recursion is not None and ledger.recursion.is_open:
-            return ledger.recursion.call(self._fn, *self._python.as_given(args, kwargs))
+            args, kwargs = self._python.as_given(args, kwargs)
+            return ledger.recursion.call(self._fn, args, kwargs)  # by a star, the stack of C would go deeper
         if ledger.sooner.left:
             verdict = ledger.sooner.find(args, kwargs)
             if verdict is not None and current() is None:
