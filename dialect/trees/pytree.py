@@ -390,18 +390,22 @@ def positional_names(fn: Callable, count: int) -> list[str]:
     names: list[str] = []
     if type(fn) is types.FunctionType and not vars(fn):  # it wraps nothing, and has no signature of its own
         code = fn.__code__
-        names = list(code.co_varnames[: code.co_argcount])
+        names += code.co_varnames[: code.co_argcount]
         if code.co_flags & inspect.CO_VARARGS:
             variadic = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
             names += [f"{variadic}[{k}]" for k in range(count - len(names))]
-        return (names + [f"args[{k}]" for k in range(len(names), count)])[:count]
-    try:
-        parameters = list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    for p in parameters:
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            names.append(p.name)
-        elif p.kind is p.VAR_POSITIONAL:
-            names += [f"{p.name}[{k}]" for k in range(count - len(names))]
+    else:
+        for p in _parameters(fn):
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{k}]" for k in range(count - len(names))]
     return (names + [f"args[{k}]" for k in range(len(names), count)])[:count]
+
+
+def _parameters(fn: Callable) -> Sequence[inspect.Parameter]:
+    """The parameters that a callable tells; none if it has no signature."""
+    try:
+        return list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return []

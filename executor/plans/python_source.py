@@ -32,7 +32,6 @@ from ..settings.stress import guard_failures
 from .guard import PlanGuard, quick_check, sure_miss
 from .kernel_call import always_launches
 from .plan_steps import PlanBlock, PlanStep, PlanSteps
-from .value_checks import failed_of, told_check
 
 Runner = Callable[..., Any]
 
@@ -164,6 +163,8 @@ class PythonSource:
 
     def emit_values_checked(self, step: PlanStep, depth: int) -> None:
         """The answer of a guard and those of checks of values as one; a changed value is a miss (R3.38, R3.39)."""
+        from .value_checks import failed_of, told_check  # few plans check values
+
         guard, both = step.guard, step.instr.results[0]
         assert guard is not None
         self.emit_evaluate(step, depth)
