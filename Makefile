@@ -106,8 +106,9 @@ $(PEERS): $(STAMP) .ci/peers.txt
 	$(PIP) -r .ci/peers.txt
 	touch $(PEERS)
 
+PEERS_OPTIONS ?=
 peers: $(PEERS) ## tests against torch, ONNX and JAX, which are installed for them
-	$(PYTEST) test/peers test/dialect/importers/foreign test/executor/exchange
+	$(PYTEST) $(PEERS_OPTIONS) test/peers test/dialect/importers/foreign test/executor/exchange
 	$(PYTEST) test/docs -k "torch.md or sources.md"
 
 memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is installed
@@ -140,7 +141,7 @@ test-defaults: $(STAMP) ## the tests of training under the settings that users h
 long-tests: $(STAMP) ## run all of these tests, and list those that take long: test/long_tests.txt
 	$(PYTEST) --list-long
 
-PART ?= $(shell git rev-parse --short HEAD)/60
+PART ?= $(shell git rev-parse --short HEAD)/120
 test-part: $(STAMP) ## of test-all's tests, those of PART (seed/number of parts); by default the commit's
 	EVERY_CASE=1 $(PYTEST) --part $(PART)
 

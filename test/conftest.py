@@ -62,6 +62,7 @@ def monkeypatch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--list-long", action="store_true", help="run all long tests, and list them anew")
     parser.addoption("--part", metavar="SEED/N", help="run an N-th of the tests, another one by another seed")
+    parser.addoption("--turns", action="store_true", help="of long tests run those whose turn it is, as of all tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -96,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not EVERY_CASE:
         chosen = sampled(items, named_cases())
         _keep(config, items, lambda item: item in chosen)
-        if _is_whole(config):
+        if config.getoption("--turns") or _is_whole(config):
             from mutation_runner import revision  # with the package, for which the environment is set above
 
             later = waiting(items, revision())

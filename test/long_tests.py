@@ -2,7 +2,8 @@
 
 A twentieth of the tests take more than a third of the time. Their ids are in ``long_tests.txt``, which
 `Stopwatch` writes (``make long-tests``). Where nothing is chosen by hand, one in `TURNS` of them runs,
-others at another commit. Those by which `mutations.MUTATIONS` are caught run at each.
+others at another commit. Those by which `mutations.MUTATIONS` are caught run at each, and so do those that
+are marked ``each_run``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def waiting(items: Iterable[pytest.Item], of: str, long: Iterable[str] | None = 
     return {
         item
         for item in items
-        if item.nodeid in ids and not _is_needed(item.nodeid) and zlib.crc32(f"{of} {item.nodeid}".encode()) % TURNS
+        if item.nodeid in ids
+        and not _is_needed(item.nodeid)
+        and item.get_closest_marker("each_run") is None
+        and zlib.crc32(f"{of} {item.nodeid}".encode()) % TURNS
     }
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 LLVM = "profuse.lowering.libllvm"
+pytestmark = pytest.mark.each_run
 
 
 def loaded_after(code: str) -> set[str]:

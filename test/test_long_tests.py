@@ -10,8 +10,12 @@ from mutations import MUTATIONS
 class Item:
     """A test as pytest collects it."""
 
-    def __init__(self, nodeid):
+    def __init__(self, nodeid, mark=None):
         self.nodeid = nodeid
+        self.mark = mark
+
+    def get_closest_marker(self, name):
+        return self.mark if self.mark == name else None
 
 
 def items_of(ids):
@@ -37,6 +41,12 @@ def test_those_that_catch_faults_run_at_each():
     ids = [item.nodeid for item in items]
     assert not any(waiting(items, of, ids) for of in map(str, range(20)))
     assert any(waiting(items_of(["test/a.py::test_a"]), of, ["test/a.py::test_a"]) for of in map(str, range(20)))
+
+
+def test_those_that_are_marked_run_at_each():
+    items = [Item("test/a.py::test_a", "each_run"), Item("test/a.py::test_b", "slow")]
+    later = {item for of in map(str, range(20)) for item in waiting(items, of, [item.nodeid for item in items])}
+    assert later == {items[1]}
 
 
 def test_listed_tests_are_there():

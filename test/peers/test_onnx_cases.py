@@ -36,6 +36,7 @@ def chosen(kind: str) -> list[str]:
     return sorted(np.random.default_rng(_SEED).choice(names, min(_SAMPLE, len(names)), replace=False).tolist())
 
 
+@pytest.mark.each_run
 @pytest.mark.parametrize("kind", KINDS if EVERY_CASE else KINDS[:1])
 def test_what_has_run_runs(kind):
     names = set(chosen(kind))

@@ -20,6 +20,7 @@ pytestmark = [
 from torch_models import MODELS, TABLE, outcome, rank  # noqa: E402
 
 
+@pytest.mark.each_run
 @pytest.mark.parametrize("name", MODELS if EVERY_CASE else ["distilbert"])
 def test_a_model_runs_as_well_as_the_table_says(name):
     before, now = json.loads(TABLE.read_text()).get(name, {}), outcome(name)
