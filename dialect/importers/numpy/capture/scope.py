@@ -48,7 +48,10 @@ _NUMBERS = frozenset({int, float, bool, complex})
 _PLAIN = PLAIN_TYPES | {np.ufunc, np.dtype}
 # What is looked at, and copied, by this package's own code alone.
 _OF_NO_CODE = frozenset(
-    {list, dict, tuple, set, type, np.ndarray, types.FunctionType, types.BuiltinFunctionType, types.ModuleType}
+    {
+        *(list, dict, tuple, set, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType),
+        *(np.ndarray, np.ufunc, type(np.sum)),
+    }
 )
 # Names that are no variables of the user's; C code that imports asks for the last.
 _PROVIDED = frozenset({CALLEE, SOURCE, IS, "__builtins__"})
@@ -62,7 +65,7 @@ class Globals(dict):
     def __init__(self, scope: TraceScope, real: dict[str, Any]) -> None:
         super().__init__(real)
         dict.__setitem__(self, "__builtins__", scope.builtins)
-        dict.__setitem__(self, CALLEE, scope.callee)
+        dict.__setitem__(self, CALLEE, scope.called)
         self.scope, self.real = scope, real
         self.start = dict(self)
         self.seen: set[str] = set()
@@ -188,6 +191,10 @@ class TraceScope:
         if type(function) is types.FunctionType and self._is_users(function):
             return types.MethodType(self.function(function), self._shadow(value, "self"))
         return value
+
+    def called(self, value: Any) -> Any:
+        """The callable in place of what the user's code is about to call."""
+        return apart(self.callee, value) if type(value) in _OF_NO_CODE else self.callee(value)
 
     def function(self, fn: types.FunctionType) -> Any:
         """The function in place of ``fn``: a copy of a user's, or the substitute of a library's."""

@@ -238,7 +238,7 @@ def _record(rec: Recorder, call: TracedCall) -> _Recorded:
             rec.journal.watch(argument, label)
         rec.journal.watch(fn, "self")
         try:
-            with rec.watch.on():
+            with rec.watch:
                 result = called(callee, traced_args, traced_kwargs)
             rec.watch.check_shadows()
         except Exception as error:

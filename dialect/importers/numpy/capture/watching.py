@@ -20,11 +20,10 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..python import purity
+from ..python.instances import HEAP_TYPE
 from ..python.objects import TABLE, facet_of_attribute
 from ..python.pausing import WATCHES
 from ..python.users_code import is_users_class
@@ -78,17 +77,17 @@ class TraceWatch:
         self.bindings: dict[tuple[type, str], None] = {}
         self.is_on, self.pauses = False, True
         self._known: set[int] = set()  # ids of code that has been looked at
-        self._user: Any = None  # the user's profile function
+        self._before: Any = None  # the profile function that was in force
+        self._user: Any = None  # the same, if it is the user's
         self._writes = False  # code that is about to run assigns attributes or items
         self._values: frozenset[str] = frozenset()  # names whose values that code takes
         self._taken: set[str] = set()  # names of modules, and of what they have, among these
         self._asks_registry = False
         self._unshadowed = ""  # the name of an object that code got itself
 
-    @contextmanager
-    def on(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Watch this thread. A profile function of the user's is called on, and set again."""
-        before = sys.getprofile()
+        before = self._before = sys.getprofile()
         other = getattr(before, "__self__", None)
         if isinstance(other, TraceWatch):
             other.is_on = False
@@ -98,18 +97,19 @@ class TraceWatch:
             before.disable()  # it is written in C, and calls no other
         self.is_on = True
         sys.setprofile(self._event)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
-            self.is_on = False
-            if isinstance(other, TraceWatch):
-                other.is_on = True
-                sys.setprofile(before)
-            elif callable(before):
-                sys.setprofile(before)
-            elif isinstance(before, _lsprof.Profiler):
-                before.enable()
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+        self.is_on = False
+        before = self._before
+        other = getattr(before, "__self__", None)
+        if isinstance(other, TraceWatch):
+            other.is_on = True
+            sys.setprofile(before)
+        elif callable(before):
+            sys.setprofile(before)
+        elif isinstance(before, _lsprof.Profiler):
+            before.enable()
 
     # --- events -------------------------------------------------------------------------------
 
@@ -251,6 +251,8 @@ class TraceWatch:
         if not is_users_class(kind):
             return
         for cls in kind.__mro__:
+            if not cls.__flags__ & HEAP_TYPE:
+                continue  # C code has declared it, and nobody can put code into it
             for key, value in tuple(vars(cls).items()):
                 if (key == code.co_name and key.startswith("__")) or wrapped(value, code):
                     self.bindings[kind, key] = None

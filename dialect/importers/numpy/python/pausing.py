@@ -36,13 +36,37 @@ WATCHES: set[Any] = set()  # profile functions of traces, as their class has the
 
 def unwatched(function: _Call) -> _Call:
     """Decorate a function that runs no code but this package's, whatever harmless it is given."""
+    return functools.wraps(function)(_pausing(function))  # type: ignore[return-value]
 
-    @functools.wraps(function)
+
+def bound_method(array: Any, name: str, handler: Callable) -> Callable:
+    """What stands for a method of an array that has been read: it calls a handler, unwatched if it may."""
+    call = _pausing(functools.partial(handler, array))
+    call.__name__, call.__qualname__ = name, f"ndarray.{name}"
+    return call
+
+
+def _pausing(function: Callable) -> Callable:
+    # One frame does it all: as long as a trace is watched, each further one costs as much as a small op.
     def call(*args: Any, **kwargs: Any) -> Any:
         event = sys.getprofile()
-        return function(*args, **kwargs) if event is None else _run(event, function, args, kwargs)
+        is_off = type(event) is types.MethodType and event.__func__ in WATCHES
+        try:
+            if is_off:
+                sys.setprofile(None)
+                if not (event.__self__.pauses and are_harmless((args, kwargs))):
+                    is_off = False
+                    sys.setprofile(event)
+            return function(*args, **kwargs)
+        except COMPLAINTS as error:
+            if event is not None and NOTICING.notice is not None and not isinstance(error, ProfuseError):
+                NOTICING.notice()  # our own errors tell of themselves
+            raise
+        finally:
+            if is_off:
+                sys.setprofile(event)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 def apart(function: Callable, *args: Any) -> Any:
@@ -53,44 +77,6 @@ def apart(function: Callable, *args: Any) -> Any:
     sys.setprofile(None)
     try:
         return function(*args)
-    finally:
-        sys.setprofile(event)
-
-
-def run(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call such a function unwatched if what it is given runs nothing of the user's."""
-    return _run(sys.getprofile(), function, args, kwargs)
-
-
-def bound_method(array: Any, name: str, handler: Callable) -> Callable:
-    """What stands for a method of an array that has been read: it calls a handler, unwatched if it may."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run(handler, (array, *args), kwargs)
-
-    call.__name__, call.__qualname__ = name, f"ndarray.{name}"
-    return call
-
-
-def _run(event: Any, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    try:
-        return _run_watched(event, function, args, kwargs)
-    except COMPLAINTS as error:
-        if NOTICING.notice is not None and not isinstance(error, ProfuseError):  # which tells of itself
-            NOTICING.notice()
-        raise
-
-
-def _run_watched(event: Any, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if type(event) is not types.MethodType or event.__func__ not in WATCHES:
-        return function(*args, **kwargs)
-    sys.setprofile(None)  # first of all: each call that is seen costs as much as what follows
-    watch: Any = event.__self__
-    if not (watch.pauses and are_harmless((args, kwargs))):
-        sys.setprofile(event)
-        return function(*args, **kwargs)
-    try:
-        return function(*args, **kwargs)
     finally:
         sys.setprofile(event)
 
