@@ -83,6 +83,13 @@ LOOP_MUTATIONS = (
         ("executor/functions/loops/test_exits.py",),
     ),
     Mutation(
+        "what Python takes for a loop while code is under way is forgotten",
+        "executor/functions/graph_calls.py",
+        "            race = self._race(variant, leaves)  # behind it",
+        "            race = None  # behind it",
+        ("executor/compile/test_background.py::test_a_loop_is_pythons_that_python_has_run_sooner_meanwhile",),
+    ),
+    Mutation(
         "Python repeats a call while an error is handled",
         "executor/functions/graph_calls.py",
         "                    self._note_failure(variant)\n            except",

@@ -71,10 +71,11 @@ class GraphCalls:
         if verdict is None and not raises:
             is_raced, is_long = trial.is_raced and self._may_race, trial.has_rounds and trial.may_be_pythons
             if is_raced or is_long:
-                # What the function assigns may decide sizes, as the length of a cache does.
-                race = trial.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
+                race = self._race(variant, leaves)
                 verdict = race.verdict(may_be_long=is_long) if is_raced else None
             limit = Limit(_LOOP_SECONDS, truncates=True) if is_long and verdict is None else None
+        elif verdict is Cause.COMPILING.verdict and trial.has_rounds:
+            race = self._race(variant, leaves)  # behind it nobody tries how long Python takes for a loop
         start = time.perf_counter()
         if verdict is None:
             try:
@@ -105,13 +106,22 @@ class GraphCalls:
             self._emission.current = variant.executor
             variant.executor.counters.calls += 1
             try:
-                return self._python.call(verdict, args, kwargs)
+                result = self._python.call(verdict, args, kwargs)
             finally:
-                trial.note_python(time.perf_counter() - start)
+                seconds = time.perf_counter() - start
+                trial.note_python(seconds)
+            if race is not None:
+                race.note(seconds, is_python=True)
+            return result
         result = self._python.call(verdict, args, kwargs, refused)
         if race is not None and refused is None:
             race.note(time.perf_counter() - start, is_python=True)
         return result
+
+    def _race(self, variant: Variant, leaves: Sequence[Any]) -> Race:
+        """The race of calls like this one."""
+        # What the function assigns may decide sizes, as the length of a cache does.
+        return variant.trial.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
 
     def unreported(self) -> Verdict | None:
         """The verdict that a call is Python's as NumPy is to report floating-point errors; None = it is not to.

@@ -84,6 +84,8 @@ class ValueOrders:
     def of(self, inputs: Sequence[Any]) -> list[Order | None] | None:
         """The orders for these inputs, None for the usual one; None where it is not known."""
         layouts = tuple(map(layout_of, inputs))
+        if not self._may_turn and layouts.count(None) == len(layouts):
+            return self._in_order
         key = layouts, tuple(map(_singles, inputs)), self._entered(inputs)
         if key not in self._known:
             self._known[key] = None if _REPEATED in layouts else self._orders(inputs)
@@ -166,9 +168,13 @@ class ValueOrders:
             return True
         return not all(_has_rank(self._hints.get(v)) for instr in instrs for v in instr.results)
 
+    @cached_property
+    def _in_order(self) -> list[Order | None]:
+        return [None] * len(self._values)
+
     def _orders(self, inputs: Sequence[Any]) -> list[Order | None] | None:
         if not self._may_turn and all(layout_of(x) is None for x in inputs):
-            return [None] * len(self._values)
+            return self._in_order
         samples = _Samples(self._hints_for(inputs), self._laid, self._entered(inputs))
         samples.of |= {v: samples.plain(v) for v in self._program.inputs}
         for value, array in zip(self._program.inputs, inputs, strict=False):

@@ -20,6 +20,7 @@ from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.executor.compile import pending, worker
 from profuse.executor.dispatch.dispatcher import Dispatcher
 from profuse.executor.plans import link
+from profuse.executor.routing.race import Race
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -378,3 +379,42 @@ def test_the_first_profiled_run_starts_a_worker(monkeypatch, tmp_path, cache):
         assert not started
         f(np.ones(3))
     assert started == [1]
+
+
+def transformed(x):
+    """A Fourier transform by Stockham, in whose loop arrays have other sizes in each round."""
+    y, length, stride = x.astype(np.complex128), x.size, 1
+    while length > 1:
+        half = length // 2
+        w = np.exp(-2j * np.pi * np.arange(half) / length)
+        z = y.reshape(length, stride)
+        a, b = z[:half], z[half:]
+        out = np.empty((half, 2, stride), dtype=np.complex128)
+        out[:, 0] = a + b
+        out[:, 1] = (a - b) * w[:, None]
+        y = out.reshape(x.size)
+        length, stride = half, 2 * stride
+    return y
+
+
+def test_a_loop_is_pythons_that_python_has_run_sooner_meanwhile(monkeypatch):
+    """Behind a compile nobody tries how long Python takes for a loop; while code is under way it is known."""
+    note = Race.note
+    monkeypatch.setattr(
+        Race, "note", lambda race, _, *, is_python: note(race, 2e-6 if is_python else 20e-6, is_python=is_python)
+    )
+    x = np.arange(8192.0)
+    with pf.knobs.override(unsupported="python", demote=1.25):
+        f = pf.jit(transformed, name="slow")
+        for _ in range(4):
+            np.testing.assert_allclose(f(x), transformed(x))
+        assert f.state().tier == "compiling"
+        meanwhile = f.state().counters["python_calls"]
+        assert meanwhile == 3
+        for _ in range(4):
+            assert f.wait()  # for the plan, then for the code that calls it
+            np.testing.assert_allclose(f(x), transformed(x))
+        for _ in range(40):
+            f(x)
+        assert f.state().tier == "python"
+        assert f.state().counters["python_calls"] > meanwhile + 20

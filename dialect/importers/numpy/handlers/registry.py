@@ -202,10 +202,10 @@ def _named(name: str) -> Any:
 
 def bound(target: Callable, where: str, handler: Handler, strong: bool = False) -> Handler:
     """``handler``, called with the arguments of ``target`` by name, as the module says."""
-    first = next(iter(_parameters(target)), None)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        accepted = _accepted(handler)  # not earlier: inspecting every handler would slow the import
+        # Not earlier: inspecting all handlers, and what they stand for, would slow the import.
+        accepted = _accepted(handler)
         arguments = _bind(target, where, args, kwargs)
         out = None if "out" in accepted else arguments.pop("out", None)
         for name in list(arguments):
@@ -215,8 +215,9 @@ def bound(target: Callable, where: str, handler: Handler, strong: bool = False) 
             value = arguments.pop(name)
             if allowed is not None and not _among(value, allowed):
                 raise refuse_parameter(where, name)
-        if strong and first is not None and first.name in arguments:
-            arguments[first.name] = _array_of_number(arguments[first.name])
+        first = next((p.name for p in _parameters(target)), None) if strong else None
+        if first in arguments:
+            arguments[first] = _array_of_number(arguments[first])
         result = handler(**arguments)
         if target.__name__ not in _LAID_OUT:
             _note_orders(result, arguments)
