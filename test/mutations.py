@@ -995,6 +995,13 @@ MUTATIONS = (
         ("dialect/importers/capture/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
     ),
     Mutation(
+        "a normal value that NumPy's old generator has kept is taken unseen",
+        "dialect/importers/numpy/world/effects.py",
+        ' == "MT19937" and not state["has_gauss"]:',
+        ' == "MT19937":',
+        ("dialect/importers/capture/test_scope.py::test_a_normal_value_that_costs_no_draw_is_seen_to_be_taken",),
+    ),
+    Mutation(
         "arrays stay as a refused trace has left them",
         "dialect/importers/numpy/world/contents.py",
         "            np.asarray(array)[...] = self._held\n",

@@ -77,7 +77,7 @@ class _Draws:
 
 
 DRAWS = _Draws()
-HIDDEN = {"random": random, "norm": scipy.stats.norm}
+HIDDEN = {"random": random, "norm": scipy.stats.norm, "np.random": np.random}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,18 @@ def test_hidden_draws_are_seen_by_the_state_and_undone():
             trace(fn, (A,))
         assert "pass them as an argument" in info.value.hint
         assert _states() == states
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_normal_value_that_costs_no_draw_is_seen_to_be_taken(is_kept):
+    """NumPy's old generator makes two at once, and keeps one of them beside its state."""
+    np.random.seed(3)
+    if is_kept:
+        np.random.standard_normal()
+    states = _states()
+    with pytest.raises(pf.TraceError, match=r"np\.random is drawn from"):
+        trace(lambda x: x + operator.methodcaller("standard_normal")(HIDDEN["np.random"]), (A,))
+    assert _states() == states
 
 
 def test_generators_are_no_arguments():
