@@ -79,7 +79,7 @@ class Results:
 
     def _put(self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None) -> list[Any]:
         arrays = outputs[: self.count]
-        if orders is not None and orders.count(None) < len(orders):
+        if orders is not None:
             ordered = {id(x): in_order(x, order) for x, order in zip(arrays, orders, strict=False)}
             arrays = [ordered.get(id(x), x) for x in arrays]
         if len(arrays) > 1 and len(set(map(id, arrays))) < len(arrays):
