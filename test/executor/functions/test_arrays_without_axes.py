@@ -59,6 +59,82 @@ def test_types_of_results(name, unsupported):
         jitted.wait()
 
 
+def norms(x):
+    a, square = np.linalg, x[:, :2] + np.eye(2)
+    return (
+        *(a.norm(x, ord) for ord in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)),
+        *(a.norm(x[0], ord) for ord in (None, 0, 1, 2, 3, np.inf, -np.inf)),
+        *(a.norm(x, ord, axis=(0, 1)) for ord in (1, np.inf)),
+        *(a.norm(x, ord, axis=(1, 0), keepdims=True) for ord in (1, -np.inf)),
+        *(a.matrix_norm(x, ord=ord) for ord in (1, np.inf, "fro")),
+        *(a.vector_norm(x), a.det(square), a.cond(square), a.slogdet(square).logabsdet, a.trace(square)),
+    )
+
+
+def folds(x):
+    return (
+        *(
+            x.max(),
+            x.argmax(),
+            x.ptp() if hasattr(x, "ptp") else np.ptp(x),
+            x.trace(),
+            x.prod(),
+            x.all(),
+            x.std(ddof=1),
+        ),
+        *(np.nansum(x), np.nanmean(x), np.nanstd(x), np.nanmax(x), np.nanargmax(x), np.count_nonzero(x)),
+        *(np.percentile(x, 30), np.quantile(x, 0.3), np.average(x), np.average(x, weights=x), np.trapezoid(x[0])),
+        *(np.add.reduce(x, axis=None), np.maximum.reduce(x, axis=(0, 1)), np.logaddexp.reduce(x[0])),
+        *(np.vdot(x, x), np.inner(x[0], x[1]), np.dot(x[0], x[1]), np.einsum("ij,ij->", x, x), np.vecdot(x[0], x[1])),
+        *(np.cumsum(x.sum()), np.searchsorted(x[0], 1.5), np.interp(1.5, x[0], x[1]), np.digitize(1.5, x[0])),
+    )
+
+
+def of_numbers(x):
+    e = x[0, 1]
+    return (
+        *(e.sum(), e.max(), e.mean(), e.reshape(()), e.squeeze(), e.copy(), e.astype(np.float32), e.T, e.clip(0, 1)),
+        *(
+            e.round(),
+            e.real,
+            np.real(e),
+            np.imag(e),
+            np.angle(e),
+            np.conj(e),
+            np.round(e, 1),
+            np.clip(e, 0, 2),
+            -e,
+            abs(e),
+        ),
+        *(np.maximum(e, x[0, 2]), np.sqrt(e), np.isfinite(e), np.sinc(e), np.nan_to_num(e), -e, abs(e)),
+        *(
+            np.expand_dims(e, 0),
+            np.ravel(e),
+            np.transpose(e),
+            np.atleast_1d(e),
+            np.copy(e),
+            np.full((), e),
+            np.full_like(e, 3),
+        ),
+        *(
+            *np.divmod(e, 2),
+            *np.frexp(e),
+            *np.modf(e / 2),
+            np.add.outer(e, e),
+            np.polyval([1, 2], e),
+            np.take(x, 3),
+            np.full((), e),
+        ),
+    )
+
+
+@pytest.mark.parametrize("function", [norms, folds, of_numbers])
+def test_each_of_many_functions_gives_what_numpy_gives(function):
+    for one, other in zip(pf.jit(function)(X), function(X), strict=True):
+        assert (type(one), one.dtype, one.shape) == (type(other), other.dtype, other.shape)
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
 def test_within_containers_and_beside_effects():
     @pf.jit(unsupported="python")
     def step(x, d):

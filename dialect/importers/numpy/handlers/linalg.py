@@ -278,9 +278,9 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError("Invalid norm order for matrices.")
     along, then = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = sum_(op("abs", x), along, None, True)
-    out = max_(sums, then, True, 0) if ord > 0 else min_(sums, then, True)
-    return out if keepdims else op("squeeze", out, axes=(rows, columns))
+    sums = sum_(op("abs", x), along, None, keepdims)
+    axis = then if keepdims or then < along else then - 1
+    return max_(sums, axis, keepdims, 0) if ord > 0 else min_(sums, axis, keepdims)
 
 
 def _root(squares: Any) -> Any:
