@@ -49,7 +49,7 @@ def bound_method(array: Any, name: str, handler: Callable) -> Callable:
 def _pausing(function: Callable) -> Callable:
     # One frame does it all: as long as a trace is watched, each further one costs as much as a small op.
     def call(*args: Any, **kwargs: Any) -> Any:
-        event = sys.getprofile()
+        event: Any = sys.getprofile()
         is_off = type(event) is types.MethodType and event.__func__ in WATCHES
         try:
             if is_off:

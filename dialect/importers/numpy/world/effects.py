@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ....dataclass import dataclass
 from ....errors import Loc, TraceError
 from ....trees.pytree import positional_names
@@ -21,6 +19,7 @@ from ..tracing.recorder import Recorder
 from .substitutes import DRAW_OUTSIDE
 
 _RETURN_IT = "return the new value as a result, and assign it outside"
+_LEGACY = "numpy.random.mtrand"  # which a program may not have loaded
 _WORDS, _WORD = 624, 4  # of a Mersenne Twister: their number, and the bytes of each
 _CHANGING = frozenset(
     {
@@ -139,7 +138,7 @@ class _Generator:
     words: bytes = b""
 
     def has_drawn(self) -> bool:
-        if self.words and np.random.get_bit_generator() is self.bits:
+        if self.words and _bits_of_numpys() is self.bits:
             return _words_of(self.bits) != self.words
         return not same_state(state_of_generator(self.target), self.state)
 
@@ -153,7 +152,7 @@ def _process_generators() -> list[_Generator]:
         return []
     instance = getattr(sys.modules.get("random"), "_inst", None)
     generators = [_Generator("the generator of random", instance, instance.getstate())] if instance else []
-    legacy = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+    legacy = getattr(sys.modules.get(_LEGACY), "_rand", None)
     if legacy is not None:
         generators.append(_numpys(legacy))
     return generators
@@ -162,13 +161,17 @@ def _process_generators() -> list[_Generator]:
 def _numpys(legacy: Any) -> _Generator:
     """The global generator of NumPy."""
     generator = _Generator("the generator of np.random", legacy, legacy.get_state(legacy=False))
-    state, bits = generator.state, np.random.get_bit_generator()
+    state, bits = generator.state, _bits_of_numpys()
     # Of two normal values that are drawn at once, the second one is kept, and costs no draw.
     if type(bits).__name__ == state["bit_generator"] == "MT19937" and not state["has_gauss"]:
         words = _words_of(bits)
         if words == state["state"]["key"].tobytes() + state["state"]["pos"].to_bytes(_WORD, sys.byteorder):
             generator.bits, generator.words = bits, words
     return generator
+
+
+def _bits_of_numpys() -> Any:
+    return sys.modules[_LEGACY].get_bit_generator()
 
 
 def _words_of(bits: Any) -> bytes:
