@@ -30,6 +30,7 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-
 _TIMEOUT = 180.0  # seconds for the tests of one mutation
 _PART = 10  # a sample is one mutation in so many
 _NEEDS = re.compile(r'^ *(?:\w+ = )?pytest\.importorskip\("([\w.]+)"', re.MULTILINE)
+_SKIPS = re.compile(r'^(\w+) = pytest\.mark\.skipif\(importlib\.util\.find_spec\("([\w.]+)"\) is None', re.MULTILINE)
 _FUNCTION = re.compile(r"^def (\w+)\(.*?(?=^[^\s)]|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -142,10 +143,12 @@ def lacks(mutation: Mutation) -> str:
         file, _, name = test.partition("::")
         path = ROOT / "test" / file
         text = path.read_text("utf-8")
+        above = text.partition(f"\ndef {name.partition('[')[0]}(")[0].rpartition("\n\n")[2].splitlines()
+        skips = [package for mark, package in _SKIPS.findall(text) if f"@{mark}" in above]
         for function in _FUNCTION.finditer(text):  # what other functions need is not asked
             if function[1] != name.partition("[")[0]:
                 text = text.replace(function[0], "")
-        roots = [package.partition(".")[0] for package in _NEEDS.findall(text)]
+        roots = [package.partition(".")[0] for package in (*_NEEDS.findall(text), *skips)]
         beside = {name for name in roots for folder in path.parents if (folder / f"{name}.py").exists()}
         lacking = [name for name in roots if name not in beside and not _is_there(name)]
         if not lacking:
