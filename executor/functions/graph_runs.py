@@ -72,14 +72,15 @@ class GraphRuns:
             return run_with_effects(self, variant, inputs, arrays, objects, args, kwargs)
         memory, may_be_pythons = variant.memory, variant.trial.may_be_pythons
         arrays = [*originals, *captured] if memory is not None else []
-        if memory is not None and may_be_pythons and not memory.is_known(arrays):
+        orders = () if memory is None else memory.orders(arrays)
+        if orders is None and may_be_pythons:
             from .results import ORDER_UNKNOWN
 
             raise self._refusal(ORDER_UNKNOWN)
         try:
             outputs = self.run(variant.executor, self.graphs.inputs(variant, leaves))
             if memory is not None:
-                outputs = memory.put(outputs, arrays)
+                outputs = memory.put(outputs, arrays, orders)
         except ProfuseError as error:
             if self.graphs.raises or not may_be_pythons:
                 raise

@@ -68,18 +68,20 @@ class Results:
         """True if the results are the outputs of the graph, in some order in memory."""
         return self.views is None
 
-    def is_known(self, given: Sequence[Any]) -> bool:
-        """True if it is known in which order the axes of the results lie."""
-        return self.layouts is None or self.layouts.of(given) is not None
+    def orders(self, given: Sequence[Any]) -> Sequence[Order | None] | None:
+        """The orders in memory of the axes of the outputs, where there is one to ask for; None = they are not known."""
+        return () if self.layouts is None else self.layouts.of(given)
 
-    def put(self, outputs: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """The results, and what is written; ``given``: the inputs as the caller has them."""
-        orders = None if self.layouts is None else self.layouts.of(given)
-        return self._put(outputs, given, orders)
+    def put(self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None) -> list[Any]:
+        """The results, and what is written.
 
-    def _put(self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None) -> list[Any]:
+        Args:
+            outputs: those of the graph.
+            given: the inputs as the caller has them.
+            orders: what `orders` says of these.
+        """
         arrays = outputs[: self.count]
-        if orders is not None:
+        if orders:
             ordered = {id(x): in_order(x, order) for x, order in zip(arrays, orders, strict=False)}
             arrays = [ordered.get(id(x), x) for x in arrays]
         if len(arrays) > 1 and len(set(map(id, arrays))) < len(arrays):

@@ -192,7 +192,7 @@ def run_with_effects(
         (is_drawn and drawing is None)
         or not (trace.containers is None or trace.containers.are_apart(containers))
         or not are_apart(trace, arrays)
-        or not (memory is None or not may_be_pythons or memory.is_known(arrays))
+        or (memory is not None and may_be_pythons and memory.orders(arrays) is None)
     ):
         if graphs.source.has_code:
             raise NoGraph(Cause.EFFECTS)
@@ -223,7 +223,8 @@ def run_with_effects(
         raise NoGraph(Cause.FAILED) from None
     note_captured_writes(trace.writes, arrays, trace.captured)
     if memory is not None:
-        outputs = memory.put(outputs, [*arrays, *draws])
+        given = [*arrays, *draws]
+        outputs = memory.put(outputs, given, memory.orders(given))
     if trace.sources is None:
         return trace.out_tree.unflatten(outputs)
     every = [*arrays, *draws, *containers]
