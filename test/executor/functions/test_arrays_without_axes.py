@@ -72,59 +72,26 @@ def norms(x):
 
 
 def folds(x):
+    one, other = x
     return (
-        *(
-            x.max(),
-            x.argmax(),
-            x.ptp() if hasattr(x, "ptp") else np.ptp(x),
-            x.trace(),
-            x.prod(),
-            x.all(),
-            x.std(ddof=1),
-        ),
+        *(x.max(), x.argmax(), np.ptp(x), x.trace(), x.prod(), x.all(), x.std(ddof=1)),
         *(np.nansum(x), np.nanmean(x), np.nanstd(x), np.nanmax(x), np.nanargmax(x), np.count_nonzero(x)),
-        *(np.percentile(x, 30), np.quantile(x, 0.3), np.average(x), np.average(x, weights=x), np.trapezoid(x[0])),
-        *(np.add.reduce(x, axis=None), np.maximum.reduce(x, axis=(0, 1)), np.logaddexp.reduce(x[0])),
-        *(np.vdot(x, x), np.inner(x[0], x[1]), np.dot(x[0], x[1]), np.einsum("ij,ij->", x, x), np.vecdot(x[0], x[1])),
-        *(np.cumsum(x.sum()), np.searchsorted(x[0], 1.5), np.interp(1.5, x[0], x[1]), np.digitize(1.5, x[0])),
+        *(np.percentile(x, 30), np.quantile(x, 0.3), np.average(x), np.average(x, weights=x), np.trapezoid(one)),
+        *(np.add.reduce(x, axis=None), np.maximum.reduce(x, axis=(0, 1)), np.logaddexp.reduce(one)),
+        *(np.vdot(x, x), np.inner(one, other), np.dot(one, other), np.einsum("ij,ij->", x, x), np.vecdot(one, other)),
+        *(np.cumsum(x.sum()), np.searchsorted(one, 1.5), np.interp(1.5, one, other), np.digitize(1.5, one)),
     )
 
 
 def of_numbers(x):
-    e = x[0, 1]
+    e, other = x[0, 1], x[0, 2]
     return (
         *(e.sum(), e.max(), e.mean(), e.reshape(()), e.squeeze(), e.copy(), e.astype(np.float32), e.T, e.clip(0, 1)),
-        *(
-            e.round(),
-            e.real,
-            np.real(e),
-            np.imag(e),
-            np.angle(e),
-            np.conj(e),
-            np.round(e, 1),
-            np.clip(e, 0, 2),
-            -e,
-            abs(e),
-        ),
-        *(np.maximum(e, x[0, 2]), np.sqrt(e), np.isfinite(e), np.sinc(e), np.nan_to_num(e), -e, abs(e)),
-        *(
-            np.expand_dims(e, 0),
-            np.ravel(e),
-            np.transpose(e),
-            np.atleast_1d(e),
-            np.copy(e),
-            np.full((), e),
-            np.full_like(e, 3),
-        ),
-        *(
-            *np.divmod(e, 2),
-            *np.frexp(e),
-            *np.modf(e / 2),
-            np.add.outer(e, e),
-            np.polyval([1, 2], e),
-            np.take(x, 3),
-            np.full((), e),
-        ),
+        *(e.round(), e.real, np.real(e), np.imag(e), np.angle(e), np.conj(e), np.round(e, 1), np.clip(e, 0, 2)),
+        *(-e, abs(e), np.maximum(e, other), np.sqrt(e), np.isfinite(e), np.sinc(e), np.nan_to_num(e)),
+        *(np.expand_dims(e, 0), np.ravel(e), np.transpose(e), np.atleast_1d(e), np.copy(e), np.full_like(e, 3)),
+        *(*np.divmod(e, 2), *np.frexp(e), *np.modf(e / 2), np.add.outer(e, e)),
+        *(np.polyval([1, 2], e), np.take(x, 3), np.full((), e), np.heaviside(e, 0.5)),
     )
 
 
