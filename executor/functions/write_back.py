@@ -223,8 +223,8 @@ def run_with_effects(
         raise NoGraph(Cause.FAILED) from None
     note_captured_writes(trace.writes, arrays, trace.captured)
     if memory is not None:
-        given = [*arrays, *draws]
-        outputs = memory.put(outputs, given, memory.orders(given))
+        every = [*arrays, *draws]
+        outputs = memory.put(outputs, every, memory.orders(every))
     if trace.sources is None:
         return trace.out_tree.unflatten(outputs)
     every = [*arrays, *draws, *containers]
