@@ -20,7 +20,6 @@ from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.executor.compile import pending, worker
 from profuse.executor.dispatch.dispatcher import Dispatcher
 from profuse.executor.plans import link
-from profuse.executor.routing.race import Race
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -397,12 +396,8 @@ def transformed(x):
     return y
 
 
-def test_a_loop_is_pythons_that_python_has_run_sooner_meanwhile(monkeypatch):
+def test_a_loop_is_pythons_that_python_has_run_sooner_meanwhile(python_wins):
     """Behind a compile nobody tries how long Python takes for a loop; while code is under way it is known."""
-    note = Race.note
-    monkeypatch.setattr(
-        Race, "note", lambda race, _, *, is_python: note(race, 2e-6 if is_python else 20e-6, is_python=is_python)
-    )
     x = np.arange(8192.0)
     with pf.knobs.override(unsupported="python", demote=1.25):
         f = pf.jit(transformed, name="slow")

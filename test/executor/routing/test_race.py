@@ -66,15 +66,6 @@ def test_a_new_plan_is_measured_anew():
     assert not races.lost() and race.plans == 0 and race.pythons
 
 
-@pytest.fixture
-def python_wins(monkeypatch):
-    """Races that Python wins, whatever else the machine does."""
-    note = Race.note
-    monkeypatch.setattr(
-        Race, "note", lambda race, _, *, is_python: note(race, 2e-6 if is_python else 20e-6, is_python=is_python)
-    )
-
-
 def test_sizes_of_one_magnitude_race_together():
     races = Races()
     assert races.of([np.ones(5), 3, 1.0]) is races.of([np.ones(7), 2, 9.0])
